@@ -1,0 +1,14 @@
+/* embed: a file as an array, made at build time by scripts/cmake/embed.cmake. */
+
+#ifndef BASE_EMBED_H
+#define BASE_EMBED_H
+
+#include <stddef.h>
+
+struct embedded {
+	const char *name; /* the file's name without its extension; NULL ends */
+	const char *text; /* NUL-terminated */
+	size_t len;
+};
+
+#endif
