@@ -1,0 +1,73 @@
+/* batch: what is sent in one go, as the rest of the room sees it. */
+
+#ifndef PG_BATCH_H
+#define PG_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/embed.h"
+#include "pg/pg.h"
+
+enum {
+	BATCH_MAX_PARAMS = 64, /* of one call */
+};
+
+enum op_kind {
+	OP_CALL, /* of a prepared statement; the only kind with rows */
+	OP_PREPARE,
+	OP_COMMAND, /* SQL of this room's own */
+	OP_BEGIN,
+	OP_COMMIT,
+	OP_ROLLBACK,
+};
+
+struct op {
+	enum op_kind kind;
+	int statement; /* of a call */
+	const char *name; /* for errors; NULL for a call */
+	const char *text; /* NULL for a call */
+	size_t first_param;
+	int nparams;
+};
+
+struct param {
+	size_t at; /* in `bytes` */
+	int len; /* -1 for null */
+};
+
+struct pg_batch {
+	struct buf ops; /* of struct op */
+	struct buf params; /* of struct param */
+	struct buf bytes; /* the parameters' values */
+	struct buf text; /* of the one command whose text is made */
+	size_t ncalls;
+	struct {
+		bool is_open;
+		enum pg_type element;
+		size_t at; /* where its header stands */
+		int32_t count;
+		bool has_null;
+	} array;
+	bool begins;
+	bool commits;
+	bool rolls_back;
+};
+
+/* True if memory ran out while it was built. */
+bool batch_failed(const struct pg_batch *batch);
+
+size_t batch_count(const struct pg_batch *batch);
+const struct op *batch_op(const struct pg_batch *batch, size_t index);
+const struct param *batch_param(const struct pg_batch *batch, size_t index);
+
+/* Add a command, called `name` in errors; its parameters follow.  Both texts
+ * must outlive the batch. */
+void batch_command(struct pg_batch *batch, const char *name, const char *text);
+
+/* Prepare a statement under its name. */
+void batch_prepare(struct pg_batch *batch, const struct embedded *statement);
+
+#endif

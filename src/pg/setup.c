@@ -1,0 +1,66 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "batch.h"
+#include "setup.h"
+
+static void
+add_setting(struct pg_batch *batch, const char *name, const char *value)
+{
+	/* As SET, which takes no parameters. */
+	batch_command(
+	    batch, name, "SELECT pg_catalog.set_config($1, $2, false)");
+	pg_text(batch, name);
+	pg_text(batch, value);
+}
+
+static void
+add_timeout(struct pg_batch *batch, const char *name, usec_t timeout)
+{
+	char ms[24];
+
+	/* 0 would be no limit. */
+	(void)snprintf(ms, sizeof(ms), "%lld",
+	    (long long)(timeout < USEC_PER_MS ? 1 : timeout / USEC_PER_MS));
+	add_setting(batch, name, ms);
+}
+
+static void
+add_listen(struct pg_batch *batch, PGconn *conn, const char *channel)
+{
+	char *quoted = PQescapeIdentifier(conn, channel, strlen(channel));
+
+	if (quoted == NULL) {
+		batch->text.failed = true;
+		return;
+	}
+	buf_printf(&batch->text, "LISTEN %s", quoted);
+	PQfreemem(quoted);
+	batch_command(batch, "listen", buf_text(&batch->text));
+}
+
+struct pg_batch *
+setup_new(PGconn *conn, const struct pg_conf *conf)
+{
+	const usec_t deadline = conf->statement_timeout;
+	struct pg_batch *batch = pg_batch_new();
+
+	if (batch == NULL)
+		return NULL;
+	add_setting(batch, "TimeZone", "UTC");
+	/* The server gives up first: that is an answer, and cheaper than a new
+	 * connection. */
+	add_timeout(batch, "statement_timeout", deadline - deadline / 10);
+	add_timeout(batch, "idle_in_transaction_session_timeout", deadline);
+	for (const struct pg_setting *s = conf->settings;
+	     s != NULL && s->name != NULL; s++)
+		add_setting(batch, s->name, s->value);
+	if (conf->role != NULL && conf->role[0] != '\0')
+		add_setting(batch, "role", conf->role);
+	for (const struct embedded *s = conf->statements;
+	     s != NULL && s->name != NULL; s++)
+		batch_prepare(batch, s);
+	if (conf->channel != NULL && conf->channel[0] != '\0')
+		add_listen(batch, conn, conf->channel);
+	return batch;
+}
