@@ -1,0 +1,34 @@
+/*
+ * multi: libcurl's multi interface, driven by the loop.
+ *
+ * libcurl's callbacks only arm events; it is entered from those events alone,
+ * and what has ended is taken out once after each entry.
+ */
+
+#ifndef HTTP_MULTI_H
+#define HTTP_MULTI_H
+
+#include <curl/curl.h>
+
+struct err;
+struct event_base;
+struct multi;
+
+/* `easy` has been removed already, and may be added again. */
+typedef void multi_done_fn(CURL *easy, CURLcode code);
+
+/* `max` sizes the cache of connections.  ERR_BROKEN names an option that
+ * cannot be set. */
+int multi_open(struct multi **out, struct event_base *loop, int max,
+    multi_done_fn *done, struct err *err);
+
+/* All handles have been removed.  NULL is fine. */
+void multi_close(struct multi *multi);
+
+/* Begin a transfer: `done` is called once, from the loop, never from here. */
+int multi_add(struct multi *multi, CURL *easy, struct err *err);
+
+/* Break a transfer off: `done` is not called. */
+void multi_remove(struct multi *multi, CURL *easy);
+
+#endif
