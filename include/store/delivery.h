@@ -1,0 +1,55 @@
+/*
+ * delivery: record the outcomes of attempts and move the lanes on, many in one
+ * transaction.
+ */
+
+#ifndef STORE_DELIVERY_H
+#define STORE_DELIVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "core/verdict.h"
+#include "store/lane.h"
+
+struct pg_batch;
+struct pg_rows;
+
+struct delivery_outcome {
+	int64_t lane_id;
+	int64_t subscription_id;
+	unsigned char token[LANE_TOKEN]; /* the lease's */
+	struct verdict verdict;
+	enum send_end end;
+	int status; /* 0: none */
+	usec_t duration; /* -1: nobody knows */
+	char remote[64]; /* "": none */
+	char reason[256]; /* "": none; valid UTF-8 */
+};
+
+struct delivery_recorded {
+	size_t nth; /* which of the outcomes, from 0 */
+	bool hands_back; /* `next` is set: its head is ours to attempt */
+	struct lane_lease next;
+};
+
+/* Entries of the answer: what delivery_record_read() takes, and one row for
+ * each subscription that has work again. */
+enum { DELIVERY_RECORD_ROWS = 1, DELIVERY_READY_ROWS = 3 };
+
+/*
+ * One whole transaction for `n` outcomes.  With `hands_back`, the next heads
+ * of the lanes come back leased, for the longest attempt and `margin`.
+ */
+void delivery_record(struct pg_batch *batch,
+    const struct delivery_outcome *const *outcomes, size_t n, bool hands_back,
+    usec_t margin);
+
+/* One row an outcome that was recorded, and a second one, which hands back,
+ * for a lane that goes on; a lost lease has none. */
+void delivery_record_read(
+    const struct pg_rows *rows, int row, struct delivery_recorded *out);
+
+#endif

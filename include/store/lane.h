@@ -1,0 +1,96 @@
+/*
+ * lane: claim, take over, wake and rest: a dispatcher's pass over the queue.
+ *
+ * Each function puts calls into a batch; each *_read takes a row of the answer.
+ * The statements say what they do and why in sql/lane_*.sql and sql/turn_*.sql.
+ */
+
+#ifndef STORE_LANE_H
+#define STORE_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "core/verdict.h"
+
+struct pg_batch;
+struct pg_rows;
+
+enum { LANE_TOKEN = 16 };
+
+/* The right to attempt the head of a lane, until it runs out. */
+struct lane_lease {
+	int64_t lane_id;
+	int64_t subscription_id;
+	int64_t version; /* of the subscription, at the claim */
+	int64_t delivery_id; /* the head: also its position */
+	int64_t event_no;
+	unsigned char token[LANE_TOKEN];
+	int attempt; /* the number of this one; the first is 1 */
+	/* These lend from the rows; `body` is NULL if it is not in view. */
+	const char *event_id;
+	const void *body;
+	size_t len;
+};
+
+/* A lease that ran out and is ours now, to be recorded as such. */
+struct lane_expired {
+	int64_t lane_id;
+	int64_t subscription_id;
+	unsigned char token[LANE_TOKEN];
+	int attempt; /* the one that the vanished worker was at */
+	struct retry_policy policy; /* without jitter: the caller's choice */
+};
+
+/* How the round looks after turn_wake. */
+struct lane_round {
+	bool has_any; /* somebody is in the round */
+	usec_t next_in; /* until something falls due; -1: nothing will */
+};
+
+struct lane_claim_args {
+	const int64_t *subscriptions; /* from lane_take() in this transaction */
+	size_t nsubscriptions;
+	int limit; /* most lanes */
+	const char *worker;
+	usec_t margin; /* how long a lease outlives the longest attempt */
+};
+
+/* Take over at most `limit` leases that ran out, for `lease` from now. */
+void lane_reclaim(
+    struct pg_batch *batch, const char *worker, int limit, usec_t lease);
+void lane_reclaim_read(
+    const struct pg_rows *rows, int row, struct lane_expired *out);
+
+/* Wake at most `limit` subscriptions whose lanes have fallen due. */
+void lane_wake(struct pg_batch *batch, int limit);
+void lane_wake_read(const struct pg_rows *rows, struct lane_round *out);
+
+/* Take at most `limit` turns.  In the transaction of lane_claim(), before it. */
+void lane_take(struct pg_batch *batch, int limit);
+int64_t lane_take_read(const struct pg_rows *rows, int row);
+
+void lane_claim(struct pg_batch *batch, const struct lane_claim_args *args);
+void lane_claim_read(
+    const struct pg_rows *rows, int row, struct lane_lease *out);
+
+/* What a claim and a lane handed back have in common: all but the attempt. */
+void lane_lease_read(
+    const struct pg_rows *rows, int row, struct lane_lease *out);
+
+/* Let subscriptions rest that have nothing to claim: two calls, to be put in a
+ * transaction of their own. */
+void lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n);
+
+/* What is to be sent, for a lease without a body: no row, or a null body,
+ * means that it was purged. */
+void lane_body(struct pg_batch *batch, int64_t event_no);
+void lane_body_read(const struct pg_rows *rows, struct lane_lease *out);
+
+/* Is there any subscription? */
+void lane_any(struct pg_batch *batch);
+bool lane_any_read(const struct pg_rows *rows);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * outbox: events on their way into the database, many in one transaction.
+ *
+ *	outbox_ask    -- who may post, and where do the events go?
+ *	outbox_learn     revoked keys, unknown subscriptions: refused here
+ *	outbox_write  -- events, deliveries, lanes: in one transaction
+ *	outbox_settle    new, a repeat, or another event under a known id
+ *
+ * The caller sends the batches and owns the transaction around the second.
+ * What it committed is accepted; before that nothing of it is kept, so at any
+ * failure the whole can be begun again with a new outbox.
+ */
+
+#ifndef STORE_OUTBOX_H
+#define STORE_OUTBOX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct err;
+struct outbox;
+struct pg_batch;
+struct pg_rows;
+
+enum {
+	/* Events in one outbox, so that a lane never gets more than the block
+	 * of positions that a transaction takes for it. */
+	OUTBOX_EVENTS_MAX = 1000,
+	/* Deliveries after which further events are left for later, so that a
+	 * type with thousands of subscribers makes no endless transaction. */
+	OUTBOX_DELIVERIES_MAX = 20000,
+	OUTBOX_FINGERPRINT = 32,
+};
+
+enum outbox_outcome {
+	OUTBOX_OPEN, /* not decided */
+	OUTBOX_LATER, /* too much for this transaction: try it again */
+	OUTBOX_REVOKED, /* its key may not be used any more */
+	OUTBOX_NOBODY, /* names a subscription that does not exist */
+	OUTBOX_ACCEPTED, /* new, and kept */
+	OUTBOX_REPEATED, /* the same was accepted before */
+	OUTBOX_CONFLICT, /* another event was accepted under its id */
+};
+
+struct outbox_event {
+	/* What is given.  It must stay as it is while the outbox is open. */
+	int64_t key_id;
+	int64_t tenant_id;
+	const char *id;
+	const char *type;
+	const char *asset; /* NULL if none */
+	const int64_t *named; /* subscriptions, ascending; */
+	size_t nnamed; /* 0: all that match by type */
+	const unsigned char *fingerprint;
+	const void *body;
+	size_t len;
+
+	/* What becomes of it. */
+	enum outbox_outcome outcome;
+	int64_t nobody; /* the subscription that does not exist */
+	usec_t accepted_at; /* of the first acceptance */
+	int fan_out; /* deliveries that it made */
+};
+
+/* Begin with 1 to OUTBOX_EVENTS_MAX events, in the order in which they are to
+ * be sent.  The list is copied, the events are lent. */
+int outbox_open(struct outbox **out, struct outbox_event *const *events,
+    size_t n, struct err *err);
+
+/* NULL is fine. */
+void outbox_close(struct outbox *outbox);
+
+/* Add the questions to `batch`, which is new: no transaction is needed. */
+void outbox_ask(struct outbox *outbox, struct pg_batch *batch);
+
+/* Read their answers: refuse what cannot be accepted. */
+int outbox_learn(
+    struct outbox *outbox, struct pg_rows *const *rows, struct err *err);
+
+/* How many are open: if none, there is nothing to write. */
+size_t outbox_count(const struct outbox *outbox);
+
+/* How many deliveries the open ones will make. */
+size_t outbox_deliveries(const struct outbox *outbox);
+
+/* Leave for later what goes beyond OUTBOX_DELIVERIES_MAX; one event is always
+ * kept. */
+void outbox_trim(struct outbox *outbox);
+
+/* Add what makes the open ones kept to `batch`, where nothing but pg_begin()
+ * stands before it. */
+int outbox_write(
+    const struct outbox *outbox, struct pg_batch *batch, struct err *err);
+
+/* Read the answers, which hold once the transaction is committed.  What somebody
+ * removed meanwhile is left for later. */
+void outbox_settle(struct outbox *outbox, struct pg_rows *const *rows);
+
+#endif

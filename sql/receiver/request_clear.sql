@@ -1,0 +1,5 @@
+-- request_clear: forget everything.
+--
+-- Returns nothing.
+
+TRUNCATE receiver.request, receiver.effect;

@@ -1,0 +1,5 @@
+-- schema_commit: end the transaction of one migration.
+--
+-- A script.
+
+COMMIT;

@@ -1,0 +1,165 @@
+#include <string.h>
+
+#include "pg/pg.h"
+#include "pg/row.h"
+#include "store/lane.h"
+#include "store/stmt.h"
+
+static void
+put_ids(struct pg_batch *batch, const int64_t *ids, size_t n)
+{
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < n; i++)
+		pg_bigint(batch, ids[i]);
+	pg_array_end(batch);
+}
+
+static void
+read_token(
+    const struct pg_rows *rows, int row, const char *column, unsigned char *out)
+{
+	size_t len;
+	const void *token =
+	    pg_get_bytes(rows, row, pg_column(rows, column), &len);
+
+	memset(out, 0, LANE_TOKEN);
+	if (token != NULL && len == LANE_TOKEN)
+		memcpy(out, token, LANE_TOKEN);
+}
+
+void
+lane_reclaim(
+    struct pg_batch *batch, const char *worker, int limit, usec_t lease)
+{
+	pg_call(batch, STMT_LANE_RECLAIM);
+	pg_text(batch, worker);
+	pg_int(batch, limit);
+	pg_bigint(batch, lease);
+}
+
+void
+lane_reclaim_read(const struct pg_rows *rows, int row, struct lane_expired *out)
+{
+	*out = (struct lane_expired){
+		.lane_id = pg_get_bigint(rows, row, pg_column(rows, "lane_id")),
+		.subscription_id = pg_get_bigint(
+		    rows, row, pg_column(rows, "subscription_id")),
+		.attempt = pg_get_int(rows, row, pg_column(rows, "attempts")),
+		.policy = {
+			.base = pg_get_int(rows, row,
+			    pg_column(rows, "retry_base_ms")) * USEC_PER_MS,
+			.cap = pg_get_int(rows, row,
+			    pg_column(rows, "retry_cap_ms")) * USEC_PER_MS,
+			.max_attempts = pg_get_int(
+			    rows, row, pg_column(rows, "max_attempts")),
+		},
+	};
+	read_token(rows, row, "lease_token", out->token);
+}
+
+void
+lane_wake(struct pg_batch *batch, int limit)
+{
+	pg_call(batch, STMT_TURN_WAKE);
+	pg_int(batch, limit);
+}
+
+void
+lane_wake_read(const struct pg_rows *rows, struct lane_round *out)
+{
+	int next = pg_column(rows, "next_in_us");
+
+	*out = (struct lane_round){
+		.has_any = pg_get_bool(rows, 0, pg_column(rows, "has_round")),
+		.next_in = pg_is_null(rows, 0, next)
+		               ? -1
+		               : pg_get_bigint(rows, 0, next),
+	};
+	if (!pg_is_null(rows, 0, next) && out->next_in < 0)
+		out->next_in = 0;
+}
+
+void
+lane_take(struct pg_batch *batch, int limit)
+{
+	pg_call(batch, STMT_TURN_TAKE);
+	pg_int(batch, limit);
+}
+
+int64_t
+lane_take_read(const struct pg_rows *rows, int row)
+{
+	return pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
+}
+
+void
+lane_claim(struct pg_batch *batch, const struct lane_claim_args *args)
+{
+	pg_call(batch, STMT_LANE_CLAIM);
+	put_ids(batch, args->subscriptions, args->nsubscriptions);
+	pg_int(batch, args->limit);
+	pg_text(batch, args->worker);
+	pg_bigint(batch, args->margin);
+}
+
+void
+lane_lease_read(const struct pg_rows *rows, int row, struct lane_lease *out)
+{
+	*out = (struct lane_lease){
+		.lane_id = pg_get_bigint(rows, row, pg_column(rows, "lane_id")),
+		.subscription_id = pg_get_bigint(
+		    rows, row, pg_column(rows, "subscription_id")),
+		.version = pg_get_bigint(rows, row, pg_column(rows, "version")),
+		.delivery_id =
+		    pg_get_bigint(rows, row, pg_column(rows, "head_id")),
+		.event_no =
+		    pg_get_bigint(rows, row, pg_column(rows, "head_event_no")),
+		.event_id = pg_get_text(rows, row, pg_column(rows, "event_id")),
+	};
+	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
+	read_token(rows, row, "lease_token", out->token);
+}
+
+void
+lane_claim_read(const struct pg_rows *rows, int row, struct lane_lease *out)
+{
+	lane_lease_read(rows, row, out);
+	out->attempt = pg_get_int(rows, row, pg_column(rows, "attempts"));
+}
+
+void
+lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n)
+{
+	pg_call(batch, STMT_TURN_EXCLUDE);
+	put_ids(batch, subscriptions, n);
+	pg_call(batch, STMT_TURN_REST);
+	put_ids(batch, subscriptions, n);
+}
+
+void
+lane_body(struct pg_batch *batch, int64_t event_no)
+{
+	pg_call(batch, STMT_EVENT_BODY);
+	pg_bigint(batch, event_no);
+}
+
+void
+lane_body_read(const struct pg_rows *rows, struct lane_lease *out)
+{
+	if (pg_count(rows) == 0)
+		return;
+	out->event_id = pg_get_text(rows, 0, pg_column(rows, "event_id"));
+	out->body = pg_get_bytes(rows, 0, pg_column(rows, "body"), &out->len);
+}
+
+void
+lane_any(struct pg_batch *batch)
+{
+	pg_call(batch, STMT_SUBSCRIPTION_EXISTS);
+}
+
+bool
+lane_any_read(const struct pg_rows *rows)
+{
+	return pg_get_bool(rows, 0, pg_column(rows, "is_any"));
+}

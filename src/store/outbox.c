@@ -1,0 +1,302 @@
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "pg/pg.h"
+#include "pg/row.h"
+#include "store/key.h"
+#include "store/outbox.h"
+#include "outbox_inside.h"
+#include "targets.h"
+
+int
+outbox_compare_ids(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void
+collect_keys(struct outbox *outbox)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < outbox->n; i++)
+		outbox->keys[i] = outbox->entries[i].ev->key_id;
+	qsort(
+	    outbox->keys, outbox->n, sizeof(*outbox->keys), outbox_compare_ids);
+	for (size_t i = 0; i < outbox->n; i++)
+		if (n == 0 || outbox->keys[n - 1] != outbox->keys[i])
+			outbox->keys[n++] = outbox->keys[i];
+	outbox->nkeys = n;
+}
+
+static int
+find_questions(
+    struct outbox *outbox, struct outbox_event *const *events, struct err *err)
+{
+	size_t *questions = calloc(outbox->n, sizeof(*questions));
+	int rc;
+
+	if (questions == NULL)
+		return err_set(err, ERR_NOMEM, "outbox");
+	rc = targets_new(&outbox->targets, events, outbox->n, questions, err);
+	for (size_t i = 0; rc == 0 && i < outbox->n; i++)
+		outbox->entries[i].question = questions[i];
+	free(questions);
+	return rc;
+}
+
+int
+outbox_open(struct outbox **out, struct outbox_event *const *events, size_t n,
+    struct err *err)
+{
+	struct outbox *outbox = calloc(1, sizeof(*outbox));
+
+	assert(n >= 1 && n <= OUTBOX_EVENTS_MAX);
+	if (outbox == NULL)
+		return err_set(err, ERR_NOMEM, "outbox");
+	outbox->n = n;
+	outbox->entries = calloc(n, sizeof(*outbox->entries));
+	outbox->keys = calloc(n, sizeof(*outbox->keys));
+	if (outbox->entries == NULL || outbox->keys == NULL) {
+		(void)err_set(err, ERR_NOMEM, "outbox");
+		goto fail;
+	}
+	for (size_t i = 0; i < n; i++) {
+		outbox->entries[i].ev = events[i];
+		events[i]->outcome = OUTBOX_OPEN;
+	}
+	collect_keys(outbox);
+	if (find_questions(outbox, events, err) != 0)
+		goto fail;
+	*out = outbox;
+	return 0;
+
+fail:
+	outbox_close(outbox);
+	return -1;
+}
+
+void
+outbox_close(struct outbox *outbox)
+{
+	if (outbox == NULL)
+		return;
+	targets_free(outbox->targets);
+	free(outbox->entries);
+	free(outbox->keys);
+	free(outbox);
+}
+
+void
+outbox_ask(struct outbox *outbox, struct pg_batch *batch)
+{
+	key_valid(batch, outbox->keys, outbox->nkeys);
+	targets_ask(outbox->targets, batch);
+}
+
+static void
+refuse_revoked(struct outbox *outbox, const struct pg_rows *rows)
+{
+	size_t n = 0, nvalid = (size_t)pg_count(rows);
+
+	if (nvalid == outbox->nkeys)
+		return;
+	for (size_t i = 0; i < nvalid; i++)
+		outbox->keys[n++] = pg_get_bigint(rows, (int)i, 0);
+	qsort(outbox->keys, n, sizeof(*outbox->keys), outbox_compare_ids);
+	for (size_t i = 0; i < outbox->n; i++) {
+		struct outbox_event *ev = outbox->entries[i].ev;
+
+		if (bsearch(&ev->key_id, outbox->keys, n, sizeof(*outbox->keys),
+			outbox_compare_ids) == NULL)
+			ev->outcome = OUTBOX_REVOKED;
+	}
+}
+
+/* The first subscription that the event names and the answer has not; 0 if
+ * none.  Both lists ascend. */
+static int64_t
+find_missing(
+    const struct outbox_event *ev, const struct target *found, size_t n)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < ev->nnamed; i++) {
+		if (at == n || found[at].subscription_id != ev->named[i])
+			return ev->named[i];
+		at++;
+	}
+	return 0;
+}
+
+static int
+count_takers(const struct target *found, size_t n)
+{
+	int takers = 0;
+
+	for (size_t i = 0; i < n; i++)
+		takers += found[i].takes_events;
+	return takers;
+}
+
+/* An event goes to all that it names, or is refused: silence about one that is
+ * missing would lose a delivery. */
+static void
+find_targets(struct outbox *outbox)
+{
+	for (size_t i = 0; i < outbox->n; i++) {
+		struct entry *entry = &outbox->entries[i];
+		size_t n;
+		const struct target *found =
+		    targets_of(outbox->targets, entry->question, &n);
+
+		entry->ev->fan_out = count_takers(found, n);
+		entry->ev->nobody = find_missing(entry->ev, found, n);
+		if (entry->ev->nobody != 0 && entry_is_open(entry))
+			entry->ev->outcome = OUTBOX_NOBODY;
+	}
+}
+
+/* By tenant and id; of the same id the first to come first. */
+static int
+compare_entries(const void *a, const void *b)
+{
+	const struct entry *x = *(const struct entry *const *)a;
+	const struct entry *y = *(const struct entry *const *)b;
+	int order = outbox_compare_ids(&x->ev->tenant_id, &y->ev->tenant_id);
+
+	if (order == 0)
+		order = strcmp(x->ev->id, y->ev->id);
+	if (order == 0)
+		order = (x > y) - (x < y);
+	return order;
+}
+
+static bool
+is_same_id(const struct entry *a, const struct entry *b)
+{
+	return a->ev->tenant_id == b->ev->tenant_id &&
+	       strcmp(a->ev->id, b->ev->id) == 0;
+}
+
+/* Of several open events with one id the first is written, and the others are
+ * held against it. */
+static int
+mark_repeats(struct outbox *outbox, struct err *err)
+{
+	struct entry **sorted = calloc(outbox->n, sizeof(struct entry *));
+	size_t n = 0;
+
+	if (sorted == NULL)
+		return err_set(err, ERR_NOMEM, "outbox");
+	for (size_t i = 0; i < outbox->n; i++)
+		if (entry_is_open(&outbox->entries[i]))
+			sorted[n++] = &outbox->entries[i];
+	qsort(sorted, n, sizeof(struct entry *), compare_entries);
+	for (size_t i = 1; i < n; i++)
+		sorted[i]->is_repeat = is_same_id(sorted[i], sorted[i - 1]);
+	free(sorted);
+	return 0;
+}
+
+int
+outbox_learn(
+    struct outbox *outbox, struct pg_rows *const *rows, struct err *err)
+{
+	refuse_revoked(outbox, rows[0]);
+	if (targets_learn(outbox->targets, rows + 1, err) != 0)
+		return -1;
+	find_targets(outbox);
+	return mark_repeats(outbox, err);
+}
+
+size_t
+outbox_count(const struct outbox *outbox)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < outbox->n; i++)
+		n += entry_is_open(&outbox->entries[i]);
+	return n;
+}
+
+size_t
+outbox_deliveries(const struct outbox *outbox)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < outbox->n; i++)
+		if (entry_is_written(&outbox->entries[i]))
+			n += (size_t)outbox->entries[i].ev->fan_out;
+	return n;
+}
+
+void
+outbox_trim(struct outbox *outbox)
+{
+	size_t n = 0;
+	bool is_full = false;
+
+	for (size_t i = 0; i < outbox->n; i++) {
+		struct entry *entry = &outbox->entries[i];
+
+		if (entry_is_written(entry)) {
+			n += (size_t)entry->ev->fan_out;
+			is_full = n > OUTBOX_DELIVERIES_MAX &&
+			          n > (size_t)entry->ev->fan_out;
+		}
+		/* All after it too, repeats of it among them. */
+		if (is_full && entry_is_open(entry))
+			entry->ev->outcome = OUTBOX_LATER;
+	}
+}
+
+/* Hold an event against the first that was accepted under its id. */
+static enum outbox_outcome
+judge(const struct entry *entry, const struct pg_rows *known, int row)
+{
+	size_t len;
+	const void *first =
+	    pg_get_bytes(known, row, pg_column(known, "fingerprint"), &len);
+
+	if (!entry->is_repeat &&
+	    pg_get_bool(known, row, pg_column(known, "is_new")))
+		return OUTBOX_ACCEPTED;
+	if (len == OUTBOX_FINGERPRINT &&
+	    memcmp(first, entry->ev->fingerprint, len) == 0)
+		return OUTBOX_REPEATED;
+	return OUTBOX_CONFLICT;
+}
+
+void
+outbox_settle(struct outbox *outbox, struct pg_rows *const *rows)
+{
+	const struct pg_rows *known = rows[1];
+	int ord = pg_column(known, "ord");
+	int accepted_at = pg_column(known, "accepted_at");
+	int fan_out = pg_column(known, "fan_out");
+	int row = 0;
+	int64_t asked = 0;
+
+	for (size_t i = 0; i < outbox->n; i++) {
+		struct entry *entry = &outbox->entries[i];
+		struct outbox_event *ev = entry->ev;
+
+		if (!entry_is_open(entry))
+			continue;
+		asked++;
+		ev->outcome = OUTBOX_LATER;
+		if (row == pg_count(known) ||
+		    pg_get_bigint(known, row, ord) != asked)
+			continue;
+		ev->outcome = judge(entry, known, row);
+		ev->accepted_at = pg_get_bigint(known, row, accepted_at);
+		ev->fan_out = pg_get_int(known, row, fan_out);
+		row++;
+	}
+}
