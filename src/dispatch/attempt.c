@@ -1,0 +1,243 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/rand.h>
+
+#include "base/err.h"
+#include "dispatch/attempt.h"
+#include "dispatch/endpoints.h"
+#include "dispatch/message.h"
+#include "dispatch/recorder.h"
+#include "dispatch/worker.h"
+#include "http/sender.h"
+
+enum { DICE = 1000000 };
+
+/* Those that are SENDING, so that a shutdown can find them. */
+static struct attempt_list sending = TAILQ_HEAD_INITIALIZER(sending);
+
+int
+attempt_new(struct attempt **out, struct worker *worker,
+    const struct lane_lease *lease, usec_t leased_at, struct err *err)
+{
+	struct attempt *attempt = calloc(1, sizeof(*attempt));
+
+	if (attempt == NULL)
+		return err_set(err, ERR_NOMEM, "attempt");
+	*attempt = (struct attempt){
+		.state = ATTEMPT_LEASED,
+		.worker = worker,
+		.lease = *lease,
+		.leased_at = leased_at,
+	};
+	attempt->lease.event_id = NULL;
+	attempt->lease.body = NULL;
+	worker->held++;
+	if (lease->body != NULL && attempt_set_body(attempt, lease, err) != 0) {
+		attempt_free(attempt);
+		return -1;
+	}
+	*out = attempt;
+	return 0;
+}
+
+int
+attempt_set_body(
+    struct attempt *attempt, const struct lane_lease *from, struct err *err)
+{
+	char *event_id = strdup(from->event_id);
+	char *body = malloc(from->len + 1);
+
+	if (event_id == NULL || body == NULL) {
+		free(event_id);
+		free(body);
+		return err_set(err, ERR_NOMEM, "attempt");
+	}
+	memcpy(body, from->body, from->len);
+	attempt->lease.event_id = event_id;
+	attempt->lease.body = body;
+	attempt->lease.len = from->len;
+	return 0;
+}
+
+void
+attempt_free(struct attempt *attempt)
+{
+	struct worker *worker = attempt->worker;
+	/* The copies are ours, so const is only the lease's promise. */
+	void *event_id = (void *)(uintptr_t)attempt->lease.event_id;
+	void *body = (void *)(uintptr_t)attempt->lease.body;
+
+	assert(attempt->state != ATTEMPT_SENDING);
+	if (attempt->endpoint != NULL)
+		endpoints_release(attempt->endpoint);
+	free(event_id);
+	free(body);
+	free(attempt);
+	worker->held--;
+	worker_freed(worker);
+}
+
+/* 0..DICE-1.  Chance only spreads retries, so a poor one does no harm. */
+static int
+roll_dice(void)
+{
+	uint32_t random = 0;
+
+	if (RAND_bytes((unsigned char *)&random, sizeof(random)) != 1)
+		return DICE / 2;
+	return (int)(random % DICE);
+}
+
+/* Judge it and hand it over.  The attempt is the recorder's after this. */
+static void
+judge(struct attempt *attempt, const struct retry_policy *given,
+    const struct send_result *result)
+{
+	struct delivery_outcome *outcome = &attempt->outcome;
+	struct retry_policy policy = *given;
+
+	policy.jitter = attempt->worker->conf->retry_jitter;
+	attempt->state = ATTEMPT_DONE;
+	*outcome = (struct delivery_outcome){
+		.lane_id = attempt->lease.lane_id,
+		.subscription_id = attempt->lease.subscription_id,
+		.end = result->end,
+		.status = result->status,
+		.duration = result->duration,
+		.verdict =
+		    verdict_decide(&policy, attempt->lease.attempt, result->end,
+			result->status, result->retry_after, roll_dice()),
+	};
+	memcpy(outcome->token, attempt->lease.token, LANE_TOKEN);
+	(void)snprintf(
+	    outcome->remote, sizeof(outcome->remote), "%s", result->remote);
+	(void)snprintf(
+	    outcome->reason, sizeof(outcome->reason), "%s", result->reason);
+	recorder_add(attempt->worker->recorder, attempt);
+}
+
+static void
+finish(struct attempt *attempt, const struct send_result *result)
+{
+	/* Without an endpoint nothing was sent, and nothing is retried. */
+	static const struct retry_policy none = { .max_attempts = 1 };
+
+	judge(attempt,
+	    attempt->endpoint == NULL ? &none
+				      : &attempt->endpoint->endpoint->policy,
+	    result);
+}
+
+static void
+finish_unanswered(
+    struct attempt *attempt, enum send_end end, const char *reason)
+{
+	struct send_result result = { .end = end, .retry_after = -1 };
+
+	(void)snprintf(result.reason, sizeof(result.reason), "%.*s",
+	    (int)sizeof(result.reason) - 1, reason);
+	finish(attempt, &result);
+}
+
+static void
+on_sent(void *arg, const struct send_result *result)
+{
+	struct attempt *attempt = arg;
+
+	attempt->send = NULL;
+	TAILQ_REMOVE(&sending, attempt, entry);
+	finish(attempt, result);
+}
+
+/* 0 if a request is under way; else how it ended without one. */
+static int
+start_send(struct attempt *attempt, struct err *err)
+{
+	const struct endpoint *endpoint = attempt->endpoint->endpoint;
+	struct worker *worker = attempt->worker;
+	struct message message;
+	int result;
+
+	/* The lease outlives the longest attempt by the margin; half of that
+	 * may pass before the request starts. */
+	if (message_write(&message, endpoint, &attempt->lease, clock_wall(),
+		clock_now()) != 0)
+		result = err_set(err, ERR_RETRY, "signing failed");
+	else
+		result = sender_start(&attempt->send, worker->sender,
+		    &(struct send_args){
+			.url = endpoint->url,
+			.headers = message.headers,
+			.body = attempt->lease.body,
+			.len = attempt->lease.len,
+			.timeout = endpoint->timeout,
+			.not_after =
+			    attempt->leased_at + worker->conf->lease_margin / 2,
+		    },
+		    on_sent, attempt, err);
+	message_fini(&message);
+	return result;
+}
+
+void
+attempt_start(struct attempt *attempt)
+{
+	struct err err;
+
+	assert(attempt->state == ATTEMPT_LEASED);
+	if (attempt->endpoint == NULL)
+		finish_unanswered(
+		    attempt, SEND_IMPOSSIBLE, "its subscription is not there");
+	else if (attempt->endpoint->endpoint->trouble[0] != '\0')
+		finish_unanswered(attempt, SEND_IMPOSSIBLE,
+		    attempt->endpoint->endpoint->trouble);
+	else if (attempt->lease.body == NULL)
+		finish_unanswered(
+		    attempt, SEND_IMPOSSIBLE, "its payload was purged");
+	else if (attempt->worker->stopping)
+		attempt_unsent(attempt);
+	else if (start_send(attempt, &err) == 0) {
+		attempt->state = ATTEMPT_SENDING;
+		TAILQ_INSERT_TAIL(&sending, attempt, entry);
+	} else if (err.code == ERR_REFUSED)
+		finish_unanswered(attempt, SEND_REFUSED, err.text);
+	else
+		attempt_unsent(attempt);
+}
+
+void
+attempt_unsent(struct attempt *attempt)
+{
+	finish_unanswered(attempt, SEND_UNSENT, "");
+}
+
+void
+attempt_expired(struct attempt *attempt, const struct retry_policy *policy)
+{
+	judge(attempt, policy,
+	    &(struct send_result){
+		.end = SEND_LEASE_EXPIRED,
+		.retry_after = -1,
+		.duration = -1,
+		.reason = "the dispatcher that held the lease vanished",
+	    });
+}
+
+void
+attempt_cancel_all(struct worker *worker)
+{
+	struct attempt *attempt;
+
+	while ((attempt = TAILQ_FIRST(&sending)) != NULL) {
+		assert(attempt->worker == worker);
+		send_cancel(attempt->send);
+		attempt->send = NULL;
+		TAILQ_REMOVE(&sending, attempt, entry);
+		finish_unanswered(attempt, SEND_TIMED_OUT,
+		    "the dispatcher was stopped before an answer came");
+	}
+}

@@ -1,0 +1,524 @@
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/event.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/notify.h"
+#include "dispatch/attempt.h"
+#include "dispatch/claimer.h"
+#include "dispatch/endpoints.h"
+#include "dispatch/recorder.h"
+#include "dispatch/session.h"
+#include "dispatch/worker.h"
+#include "pg/pg.h"
+#include "pg/row.h"
+
+enum {
+	TURNS = 64, /* subscriptions served in one pass */
+	RECLAIMS = 200, /* leases taken over in one pass */
+	WAKES = 1000, /* turns woken in one pass */
+	LOADS = 100, /* endpoints loaded in one batch */
+};
+
+/* Somebody is in the round, but another dispatcher is claiming for them. */
+#define CONTENDED_WAIT (5 * USEC_PER_MS)
+/* Between tries of a transaction that the database would not take now. */
+#define AGAIN_AFTER (100 * USEC_PER_MS)
+
+struct claimer {
+	struct worker *worker;
+	struct session *session;
+	struct event *timer; /* the next look, wanted or by the poll */
+	usec_t look_at; /* when the timer fires, on clock_now() */
+	bool is_busy; /* a batch is in flight */
+	bool is_ready_said;
+	bool is_wanted; /* a pass is to be made */
+	bool knows_any; /* there is some subscription */
+	bool is_open; /* the transaction of a take awaits its claim or end */
+	int64_t taken[TURNS]; /* turns held for the claim */
+	size_t ntaken;
+	int64_t empty[TURNS]; /* claimed for in vain: to be put to rest */
+	size_t nempty;
+	usec_t asked_at; /* when the batch in flight was submitted */
+	struct attempt_list waiting; /* for their endpoints or bodies */
+};
+
+static void step(struct claimer *claimer);
+
+void
+claimer_look(struct claimer *claimer, usec_t wait)
+{
+	struct timeval tv = clock_timeval(wait);
+	usec_t at = clock_now() + wait;
+
+	if (event_pending(claimer->timer, EV_TIMEOUT, NULL) &&
+	    claimer->look_at <= at)
+		return;
+	claimer->look_at = at;
+	/* Without memory for a timer the next answer looks again. */
+	(void)event_add(claimer->timer, &tv);
+}
+
+/* Submit what was put into `batch`; its end comes to `done`. */
+static void
+submit(struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done)
+{
+	struct err err;
+
+	claimer->asked_at = clock_now();
+	if (pg_submit(session_pg(claimer->session), batch, done, claimer,
+		&err) == 0) {
+		claimer->is_busy = true;
+		return;
+	}
+	session_trouble(claimer->session, &err);
+	claimer_look(claimer, AGAIN_AFTER);
+}
+
+/* The common beginning of every answer.  True if it can be read. */
+static bool
+answered(struct claimer *claimer, const struct err *err)
+{
+	claimer->is_busy = false;
+	if (err == NULL)
+		return true;
+	claimer->is_open = false;
+	claimer->nempty = 0;
+	session_trouble(claimer->session, err);
+	claimer_look(claimer, AGAIN_AFTER);
+	return false;
+}
+
+/* An attempt whose endpoint is known, at the version it was leased at. */
+static bool
+is_complete(struct attempt *attempt)
+{
+	if (attempt->endpoint == NULL)
+		attempt->endpoint = endpoints_hold(attempt->worker->endpoints,
+		    attempt->lease.subscription_id, attempt->lease.version);
+	return attempt->endpoint != NULL && attempt->lease.body != NULL;
+}
+
+void
+claimer_start(struct claimer *claimer, struct attempt *attempt)
+{
+	if (claimer->worker->stopping)
+		attempt_unsent(attempt);
+	else if (is_complete(attempt))
+		attempt_start(attempt);
+	else {
+		TAILQ_INSERT_TAIL(&claimer->waiting, attempt, entry);
+		claimer_look(claimer, 0);
+	}
+}
+
+static void
+start_waiting(struct claimer *claimer)
+{
+	struct attempt_list list = TAILQ_HEAD_INITIALIZER(list);
+	struct attempt *attempt;
+
+	TAILQ_CONCAT(&list, &claimer->waiting, entry);
+	while ((attempt = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, attempt, entry);
+		claimer_start(claimer, attempt);
+	}
+}
+
+/* A lease that ran out goes to the recorder like any outcome. */
+static void
+take_over(struct claimer *claimer, const struct pg_rows *rows)
+{
+	struct worker *worker = claimer->worker;
+	struct lane_expired expired;
+	struct attempt *attempt;
+	struct err err;
+	int n = pg_count(rows);
+
+	for (int i = 0; i < n; i++) {
+		struct lane_lease lease = { 0 };
+
+		lane_reclaim_read(rows, i, &expired);
+		lease.lane_id = expired.lane_id;
+		lease.subscription_id = expired.subscription_id;
+		lease.attempt = expired.attempt;
+		memcpy(lease.token, expired.token, LANE_TOKEN);
+		if (attempt_new(&attempt, worker, &lease, claimer->asked_at,
+			&err) != 0) {
+			log_error(
+			    "a lease was dropped", "error", err.text, NULL);
+			continue;
+		}
+		attempt_expired(attempt, &expired.policy);
+	}
+}
+
+static void
+on_any(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+
+	if (!answered(claimer, err))
+		return;
+	claimer->knows_any = lane_any_read(rows[0]);
+	claimer->is_wanted |= claimer->knows_any;
+	step(claimer);
+}
+
+static void
+on_taken(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+	struct lane_round round;
+	usec_t wait = claimer->worker->conf->poll;
+
+	if (!answered(claimer, err))
+		return;
+	claimer->is_open = true;
+	lane_wake_read(rows[1], &round);
+	claimer->ntaken = (size_t)pg_count(rows[2]);
+	for (size_t i = 0; i < claimer->ntaken; i++)
+		claimer->taken[i] = lane_take_read(rows[2], (int)i);
+	take_over(claimer, rows[0]);
+	if (claimer->ntaken == 0) {
+		if (round.has_any)
+			wait = CONTENDED_WAIT;
+		else if (round.next_in >= 0 && round.next_in < wait)
+			wait = round.next_in;
+		if (pg_count(rows[0]) == RECLAIMS)
+			wait = 0;
+		claimer_look(claimer, wait);
+	}
+	step(claimer);
+}
+
+/* Remember for which of the turns there was nothing to claim. */
+static void
+note_empty(struct claimer *claimer, const struct pg_rows *rows)
+{
+	int n = pg_count(rows);
+
+	claimer->nempty = 0;
+	for (size_t t = 0; t < claimer->ntaken; t++) {
+		struct lane_lease lease = { 0 };
+		bool is_served = false;
+
+		for (int i = 0; i < n && !is_served; i++) {
+			lane_claim_read(rows, i, &lease);
+			is_served = lease.subscription_id == claimer->taken[t];
+		}
+		if (!is_served)
+			claimer->empty[claimer->nempty++] = claimer->taken[t];
+	}
+}
+
+static void
+on_claimed(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+	struct lane_lease lease;
+	struct attempt *attempt;
+	struct err failed;
+	int n;
+
+	if (!answered(claimer, err))
+		return;
+	claimer->is_open = false;
+	note_empty(claimer, rows[0]);
+	n = pg_count(rows[0]);
+	for (int i = 0; i < n; i++) {
+		lane_claim_read(rows[0], i, &lease);
+		if (attempt_new(&attempt, claimer->worker, &lease,
+			claimer->asked_at, &failed) != 0)
+			log_error(
+			    "a lease was dropped", "error", failed.text, NULL);
+		else
+			claimer_start(claimer, attempt);
+	}
+	claimer->is_wanted = true;
+	step(claimer);
+}
+
+static void
+on_ended(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+
+	(void)rows;
+	if (!answered(claimer, err))
+		return;
+	claimer->is_open = false;
+	step(claimer);
+}
+
+static void
+on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+
+	(void)rows;
+	if (!answered(claimer, err))
+		return;
+	claimer->nempty = 0;
+	step(claimer);
+}
+
+/* Attempts whose subscription did not come back start all the same: without
+ * an endpoint they end as impossible, on record. */
+static void
+on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+	struct worker *worker = claimer->worker;
+	struct endpoint *endpoint;
+	struct err failed;
+	int row = 0;
+
+	if (!answered(claimer, err))
+		return;
+	while (row < pg_count(rows[0])) {
+		if (endpoint_read(&endpoint, rows[0], &row, &worker->key,
+			claimer->asked_at, &failed) != 0 ||
+		    endpoints_put(worker->endpoints, endpoint, &failed) != 0) {
+			log_error("an endpoint was dropped", "error",
+			    failed.text, NULL);
+			claimer_look(claimer, AGAIN_AFTER);
+			return;
+		}
+	}
+	start_waiting(claimer);
+	step(claimer);
+}
+
+static void
+on_body(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+	struct attempt *attempt = TAILQ_FIRST(&claimer->waiting);
+	struct lane_lease lease = { 0 };
+	struct err failed;
+
+	if (!answered(claimer, err) || attempt == NULL)
+		return;
+	TAILQ_REMOVE(&claimer->waiting, attempt, entry);
+	lane_body_read(rows[0], &lease);
+	if (lease.body != NULL &&
+	    attempt_set_body(attempt, &lease, &failed) != 0)
+		attempt_unsent(attempt);
+	else
+		attempt_start(attempt);
+	step(claimer);
+}
+
+/* Load what the first waiting attempts need: endpoints first, then bodies. */
+static void
+load(struct claimer *claimer, struct pg_batch *batch)
+{
+	struct attempt *attempt;
+	int64_t ids[LOADS];
+	size_t n = 0;
+
+	TAILQ_FOREACH (attempt, &claimer->waiting, entry) {
+		if (n < LOADS && attempt->endpoint == NULL &&
+		    (n == 0 || ids[n - 1] != attempt->lease.subscription_id))
+			ids[n++] = attempt->lease.subscription_id;
+	}
+	if (n > 0) {
+		endpoint_load(batch, ids, n);
+		submit(claimer, batch, on_loaded);
+	} else {
+		attempt = TAILQ_FIRST(&claimer->waiting);
+		lane_body(batch, attempt->lease.event_no);
+		submit(claimer, batch, on_body);
+	}
+}
+
+static void
+claim(struct claimer *claimer, struct pg_batch *batch)
+{
+	const struct worker *worker = claimer->worker;
+	int room = worker_room(worker);
+
+	if (claimer->ntaken > 0 && room > 0 && !worker->stopping) {
+		lane_claim(batch, &(struct lane_claim_args){
+				      .subscriptions = claimer->taken,
+				      .nsubscriptions = claimer->ntaken,
+				      .limit = room,
+				      .worker = worker->name,
+				      .margin = worker->conf->lease_margin,
+				  });
+		pg_commit(batch);
+		submit(claimer, batch, on_claimed);
+	} else {
+		pg_commit(batch);
+		submit(claimer, batch, on_ended);
+	}
+}
+
+static void
+rest(struct claimer *claimer, struct pg_batch *batch)
+{
+	pg_begin(batch);
+	lane_rest(batch, claimer->empty, claimer->nempty);
+	pg_commit(batch);
+	submit(claimer, batch, on_rested);
+}
+
+static void
+take(struct claimer *claimer, struct pg_batch *batch)
+{
+	const struct worker *worker = claimer->worker;
+
+	claimer->is_wanted = false;
+	pg_begin(batch);
+	lane_reclaim(batch, worker->name, RECLAIMS,
+	    worker->conf->lease_margin + worker->conf->statement_timeout);
+	lane_wake(batch, WAKES);
+	lane_take(batch, TURNS);
+	submit(claimer, batch, on_taken);
+}
+
+static bool
+has_step(const struct claimer *claimer)
+{
+	if (claimer->is_open || !TAILQ_EMPTY(&claimer->waiting) ||
+	    claimer->nempty > 0)
+		return true;
+	return claimer->is_wanted && worker_room(claimer->worker) > 0;
+}
+
+/* Decide what is to be done next, and do it. */
+static void
+step(struct claimer *claimer)
+{
+	const struct worker *worker = claimer->worker;
+	struct pg_batch *batch;
+
+	if (claimer->is_busy || !session_is_ready(claimer->session))
+		return;
+	if (worker->stopping && !claimer->is_open) {
+		worker_freed(claimer->worker);
+		return;
+	}
+	if (!has_step(claimer))
+		return;
+	batch = pg_batch_new();
+	if (batch == NULL) {
+		claimer_look(claimer, AGAIN_AFTER);
+		return;
+	}
+	if (claimer->is_open)
+		claim(claimer, batch);
+	else if (!TAILQ_EMPTY(&claimer->waiting))
+		load(claimer, batch);
+	else if (claimer->nempty > 0)
+		rest(claimer, batch);
+	else if (!claimer->knows_any) {
+		claimer->is_wanted = false;
+		lane_any(batch);
+		submit(claimer, batch, on_any);
+	} else
+		take(claimer, batch);
+}
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct claimer *claimer = arg;
+
+	(void)fd;
+	(void)what;
+	claimer->is_wanted = true;
+	step(claimer);
+}
+
+static void
+on_ready(void *arg)
+{
+	struct claimer *claimer = arg;
+
+	claimer->is_busy = false;
+	claimer->is_open = false;
+	claimer->is_wanted = true;
+	if (!claimer->is_ready_said) {
+		claimer->is_ready_said = true;
+		notify_send("READY=1\nSTATUS=listening for work");
+		log_info("ready", "worker", claimer->worker->name, NULL);
+	}
+	step(claimer);
+}
+
+static void
+on_notified(void *arg)
+{
+	struct claimer *claimer = arg;
+
+	claimer->is_wanted = true;
+	step(claimer);
+}
+
+void
+claimer_room(struct claimer *claimer)
+{
+	if (claimer->is_wanted)
+		claimer_look(claimer, 0);
+}
+
+void
+claimer_stop(struct claimer *claimer)
+{
+	start_waiting(claimer);
+	step(claimer);
+}
+
+bool
+claimer_is_idle(const struct claimer *claimer)
+{
+	return !session_is_ready(claimer->session) ||
+	       (!claimer->is_busy && !claimer->is_open);
+}
+
+int
+claimer_open(struct claimer **out, struct worker *worker, struct err *err)
+{
+	struct claimer *claimer = calloc(1, sizeof(*claimer));
+
+	if (claimer == NULL)
+		return err_set(err, ERR_NOMEM, "claimer");
+	claimer->worker = worker;
+	TAILQ_INIT(&claimer->waiting);
+	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
+	if (claimer->timer == NULL) {
+		(void)err_set(err, ERR_NOMEM, "claimer");
+		goto fail;
+	}
+	if (session_open(&claimer->session, worker, "claim", on_ready,
+		on_notified, claimer, err) != 0)
+		goto fail;
+	*out = claimer;
+	return 0;
+
+fail:
+	claimer_close(claimer);
+	return -1;
+}
+
+void
+claimer_close(struct claimer *claimer)
+{
+	struct attempt *attempt;
+
+	if (claimer == NULL)
+		return;
+	session_close(claimer->session);
+	while ((attempt = TAILQ_FIRST(&claimer->waiting)) != NULL) {
+		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
+		attempt_free(attempt);
+	}
+	if (claimer->timer != NULL)
+		event_free(claimer->timer);
+	free(claimer);
+}

@@ -1,0 +1,324 @@
+/* dispatch: claims deliveries, sends them, and records what came of it. */
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <openssl/rand.h>
+
+#include "base/conf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/notify.h"
+#include "dispatch/attempt.h"
+#include "dispatch/claimer.h"
+#include "dispatch/endpoints.h"
+#include "dispatch/recorder.h"
+#include "dispatch/worker.h"
+#include "http/sender.h"
+
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* After the grace, for what is left to be recorded. */
+#define LAST_WAIT (5 * USEC_PER_SEC)
+
+#define FIELD(name) .offset = offsetof(struct worker_conf, name)
+
+static const struct conf_item items[] = {
+	{ "allow_hosts", CONF_TEXT, false, FIELD(allow_hosts), .initial = "",
+	    .help = "exact hosts, comma-separated, that may be internal" },
+	{ "any_port", CONF_BOOL, false, FIELD(any_port), .initial = "false",
+	    .help = "allow ports other than 443" },
+	{ "batch", CONF_INT, false, FIELD(batch), .initial = "500", .min = 1,
+	    .max = 1000,
+	    .help = "most lanes in one claim and outcomes in one record" },
+	{ "ca_file", CONF_TEXT, false, FIELD(ca_file), .initial = "",
+	    .help = "certificates to trust besides the system's" },
+	{ "database", CONF_TEXT, true, FIELD(database), .initial = "",
+	    .help = "PostgreSQL, as libpq takes it: host=... dbname=..." },
+	{ "database_role", CONF_TEXT, false, FIELD(database_role),
+	    .initial = "postrider_dispatch",
+	    .help = "role to take on after connecting; empty for none" },
+	{ "development", CONF_BOOL, false, FIELD(development),
+	    .initial = "false",
+	    .help = "allow http and loopback addresses: never in production" },
+	{ "lease_margin", CONF_TIME, false, FIELD(lease_margin),
+	    .initial = "5s", .min = 100 * USEC_PER_MS,
+	    .max = 3600 * USEC_PER_SEC,
+	    .help = "how long a lease outlives the longest attempt" },
+	{ "log_level", CONF_TEXT, false, FIELD(log_level), .initial = "info",
+	    .help = "error, warn, info or debug" },
+	{ "max_in_flight", CONF_INT, false, FIELD(max_in_flight),
+	    .initial = "4000", .min = 1, .max = 100000,
+	    .help = "most requests under way at once" },
+	{ "nameserver", CONF_TEXT, false, FIELD(nameserver), .initial = "",
+	    .help = "address:port to ask instead of the system's" },
+	{ "poll", CONF_TIME, false, FIELD(poll), .initial = "5s",
+	    .min = 10 * USEC_PER_MS, .max = 3600 * USEC_PER_SEC,
+	    .help = "look for work at least so often; covers a lost hint" },
+	{ "retry_jitter", CONF_BOOL, false, FIELD(retry_jitter),
+	    .initial = "true",
+	    .help = "spread retries; off for reproducible runs" },
+	{ "secret_key_file", CONF_TEXT, false, FIELD(secret_key_file),
+	    .initial = "", .help = "the key that secrets are sealed under" },
+	{ "shutdown_grace", CONF_TIME, false, FIELD(shutdown_grace),
+	    .initial = "20s", .min = 0, .max = 3600 * USEC_PER_SEC,
+	    .help = "how long requests may go on after SIGTERM" },
+	{ "statement_timeout", CONF_TIME, false, FIELD(statement_timeout),
+	    .initial = "30s", .min = 100 * USEC_PER_MS,
+	    .max = 600 * USEC_PER_SEC,
+	    .help = "give up on a transaction after this" },
+	{ .name = NULL },
+};
+
+struct program {
+	struct worker worker;
+	struct event *term, *interrupt, *grace;
+	bool has_failed;
+	bool is_last_wait;
+};
+
+int
+worker_room(const struct worker *worker)
+{
+	int64_t room = worker->conf->max_in_flight - worker->held;
+
+	return (int)(room < worker->conf->batch ? room : worker->conf->batch);
+}
+
+void
+worker_freed(struct worker *worker)
+{
+	if (!worker->stopping) {
+		if (worker->claimer != NULL)
+			claimer_room(worker->claimer);
+	} else if (worker->held == 0 && worker->claimer != NULL &&
+		   claimer_is_idle(worker->claimer))
+		(void)event_base_loopbreak(worker->loop);
+}
+
+void
+worker_fail(struct worker *worker, const struct err *err)
+{
+	/* The worker is the program's first member. */
+	struct program *program = (struct program *)(void *)worker;
+
+	log_error("cannot go on", "error", err->text, NULL);
+	program->has_failed = true;
+	(void)event_base_loopbreak(worker->loop);
+}
+
+static void
+on_grace(evutil_socket_t fd, short what, void *arg)
+{
+	struct program *program = arg;
+	struct timeval wait = clock_timeval(LAST_WAIT);
+
+	(void)fd;
+	(void)what;
+	if (program->is_last_wait) {
+		log_warn(
+		    "stopping with outcomes unrecorded: leases run out", NULL);
+		(void)event_base_loopbreak(program->worker.loop);
+		return;
+	}
+	program->is_last_wait = true;
+	attempt_cancel_all(&program->worker);
+	(void)event_add(program->grace, &wait);
+}
+
+static void
+on_signal(evutil_socket_t signal, short what, void *arg)
+{
+	struct program *program = arg;
+	struct worker *worker = &program->worker;
+	struct timeval grace = clock_timeval(worker->conf->shutdown_grace);
+
+	(void)signal;
+	(void)what;
+	if (worker->stopping) {
+		log_warn("stopping at once", NULL);
+		(void)event_base_loopbreak(worker->loop);
+		return;
+	}
+	worker->stopping = true;
+	notify_send("STOPPING=1");
+	log_info("stopping: no new requests", NULL);
+	(void)event_add(program->grace, &grace);
+	claimer_stop(worker->claimer);
+	worker_freed(worker);
+}
+
+/* Every descriptor that we may have: one a request. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	/* As it was, then: the sender reports what it cannot open. */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int
+set_name(struct worker *worker, struct err *err)
+{
+	char host[64] = "";
+	uint64_t random;
+
+	if (gethostname(host, sizeof(host) - 1) != 0)
+		return err_errno(err, ERR_BROKEN, "host name");
+	if (RAND_bytes((unsigned char *)&random, sizeof(random)) != 1)
+		return err_set(err, ERR_RETRY, "no randomness");
+	/* Hosts and process ids repeat; the random part does not. */
+	(void)snprintf(worker->name, sizeof(worker->name), "%s:%ld:%016" PRIx64,
+	    host, (long)getpid(), random);
+	return 0;
+}
+
+static int
+open_signals(struct program *program, struct err *err)
+{
+	struct event_base *loop = program->worker.loop;
+
+	program->term = evsignal_new(loop, SIGTERM, on_signal, program);
+	program->interrupt = evsignal_new(loop, SIGINT, on_signal, program);
+	program->grace = evtimer_new(loop, on_grace, program);
+	if (program->term == NULL || program->interrupt == NULL ||
+	    program->grace == NULL || event_add(program->term, NULL) != 0 ||
+	    event_add(program->interrupt, NULL) != 0)
+		return err_set(err, ERR_NOMEM, "signals");
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return err_errno(err, ERR_BROKEN, "signals");
+	return 0;
+}
+
+static int
+open_worker(struct worker *worker, struct err *err)
+{
+	const struct worker_conf *conf = worker->conf;
+
+	if (seal_key_read(&worker->key, conf->secret_key_file, err) != 0 ||
+	    set_name(worker, err) != 0 ||
+	    endpoints_new(&worker->endpoints, err) != 0)
+		return -1;
+	if (sender_open(&worker->sender, worker->loop,
+	        &(struct sender_conf){
+	            .policy = {
+	                .development = conf->development,
+	                .any_port = conf->any_port,
+	                .allow_hosts = conf->allow_hosts,
+	            },
+	            .max_in_flight = (int)conf->max_in_flight,
+	            .ca_file = conf->ca_file,
+	            .nameserver = conf->nameserver,
+	        },
+	        err) != 0)
+		return -1;
+	if (recorder_open(&worker->recorder, worker, err) != 0)
+		return -1;
+	return claimer_open(&worker->claimer, worker, err);
+}
+
+/* In the order that frees users before what they use. */
+static void
+close_program(struct program *program)
+{
+	struct worker *worker = &program->worker;
+	struct claimer *claimer = worker->claimer;
+
+	worker->stopping = true;
+	if (worker->recorder != NULL)
+		attempt_cancel_all(worker);
+	worker->claimer = NULL;
+	claimer_close(claimer);
+	recorder_close(worker->recorder);
+	sender_close(worker->sender);
+	endpoints_free(worker->endpoints);
+	seal_key_fini(&worker->key);
+	if (program->term != NULL)
+		event_free(program->term);
+	if (program->interrupt != NULL)
+		event_free(program->interrupt);
+	if (program->grace != NULL)
+		event_free(program->grace);
+	if (worker->loop != NULL)
+		event_base_free(worker->loop);
+}
+
+static int
+run(const struct worker_conf *conf)
+{
+	struct program program = { .worker.conf = conf };
+	struct err err;
+	int result = EXIT_FAILED;
+
+	raise_descriptors();
+	if (conf->development)
+		log_warn("development mode: http and loopback are open", NULL);
+	program.worker.loop = event_base_new();
+	if (program.worker.loop == NULL)
+		(void)err_set(&err, ERR_NOMEM, "event loop");
+	else if (open_signals(&program, &err) == 0 &&
+		 open_worker(&program.worker, &err) == 0) {
+		if (event_base_dispatch(program.worker.loop) >= 0 &&
+		    !program.has_failed)
+			result = EXIT_FINE;
+		close_program(&program);
+		return result;
+	}
+	log_error("cannot start", "error", err.text, NULL);
+	close_program(&program);
+	return result;
+}
+
+static int
+check(const struct worker_conf *conf, struct err *err)
+{
+	if (conf->secret_key_file[0] == '\0')
+		return err_set(err, ERR_REFUSED,
+		    "secret_key_file is not set: it names the file that "
+		    "`postrider keygen` made");
+	if (log_level_parse(conf->log_level) < 0)
+		return err_set(err, ERR_REFUSED,
+		    "log_level: want error, warn, info or debug");
+	return 0;
+}
+
+int
+main(int argc, char *argv[])
+{
+	struct worker_conf conf = { 0 };
+	struct conf_args args = { 0 };
+	struct err err;
+	int result = EXIT_USAGE;
+
+	if (conf_load(&conf, items, argc, argv, &args, &err) != 0)
+		fprintf(stderr, "postrider-dispatch: %s\n", err.text);
+	else if (args.help) {
+		printf("usage: postrider-dispatch [-n] [--config FILE] "
+		       "[--SETTING=VALUE ...]\n\n");
+		conf_help(stdout, items);
+		result = EXIT_FINE;
+	} else if (args.version) {
+		printf("postrider-dispatch " POSTRIDER_VERSION "\n");
+		result = EXIT_FINE;
+	} else if (check(&conf, &err) != 0)
+		fprintf(stderr, "postrider-dispatch: %s\n", err.text);
+	else if (args.check)
+		result = EXIT_FINE;
+	else {
+		log_open("dispatch",
+		    (enum log_level)log_level_parse(conf.log_level));
+		result = run(&conf);
+	}
+	conf_fini(&conf, items);
+	return result;
+}

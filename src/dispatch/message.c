@@ -1,0 +1,113 @@
+#include <assert.h>
+#include <inttypes.h>
+
+#include "core/sign.h"
+#include "dispatch/message.h"
+#include "store/endpoint.h"
+#include "store/lane.h"
+
+/* Where each header begins, while the text may still move. */
+struct offsets {
+	size_t at[MESSAGE_HEADERS];
+	size_t n;
+};
+
+static void
+begin(struct message *out, struct offsets *offsets, const char *name)
+{
+	assert(offsets->n < MESSAGE_HEADERS - 1);
+	offsets->at[offsets->n++] = out->text.len;
+	buf_puts(&out->text, name);
+	buf_puts(&out->text, ": ");
+}
+
+static void
+end(struct message *out)
+{
+	buf_add(&out->text, "", 1);
+}
+
+static void
+add(struct message *out, struct offsets *offsets, const char *name,
+    const char *value)
+{
+	begin(out, offsets, name);
+	buf_puts(&out->text, value);
+	end(out);
+}
+
+static void
+add_number(struct message *out, struct offsets *offsets, const char *name,
+    int64_t value)
+{
+	begin(out, offsets, name);
+	buf_printf(&out->text, "%" PRId64, value);
+	end(out);
+}
+
+/* One signature a valid secret, newest first, as Standard Webhooks has it. */
+static void
+add_signatures(struct message *out, struct offsets *offsets,
+    const struct endpoint *endpoint, const struct lane_lease *lease,
+    int64_t timestamp, usec_t now)
+{
+	const char *space = "";
+
+	begin(out, offsets, "webhook-signature");
+	for (size_t i = 0; i < endpoint->nsecrets; i++) {
+		const struct endpoint_secret *secret = &endpoint->secrets[i];
+
+		if (secret->valid_until <= now)
+			continue;
+		buf_puts(&out->text, space);
+		sign_standard(&out->text, &secret->secret, lease->event_id,
+		    timestamp, lease->body, lease->len);
+		space = " ";
+	}
+	end(out);
+}
+
+static void
+add_older(struct message *out, struct offsets *offsets,
+    const struct endpoint *endpoint, const struct lane_lease *lease,
+    int64_t timestamp)
+{
+	add(out, offsets, "X-Event-ID", lease->event_id);
+	add_number(out, offsets, "X-Webhook-Timestamp", timestamp);
+	begin(out, offsets, "X-Webhook-Signature");
+	sign_older(&out->text, &endpoint->secrets[0].secret, timestamp,
+	    lease->body, lease->len);
+	end(out);
+}
+
+int
+message_write(struct message *out, const struct endpoint *endpoint,
+    const struct lane_lease *lease, usec_t wall, usec_t now)
+{
+	int64_t timestamp = wall / USEC_PER_SEC;
+	struct offsets offsets = { 0 };
+
+	*out = (struct message){ 0 };
+	if (endpoint->nsecrets == 0)
+		return -1;
+	add(out, &offsets, "Content-Type", "application/json");
+	add(out, &offsets, "User-Agent", "postrider/" POSTRIDER_VERSION);
+	add(out, &offsets, "webhook-id", lease->event_id);
+	add_number(out, &offsets, "webhook-timestamp", timestamp);
+	add_signatures(out, &offsets, endpoint, lease, timestamp, now);
+	add_number(out, &offsets, "postrider-position", lease->delivery_id);
+	add_number(out, &offsets, "postrider-attempt", lease->attempt);
+	if (endpoint->older_signature)
+		add_older(out, &offsets, endpoint, lease, timestamp);
+	if (out->text.failed)
+		return -1;
+	for (size_t i = 0; i < offsets.n; i++)
+		out->headers[i] = out->text.data + offsets.at[i];
+	return 0;
+}
+
+void
+message_fini(struct message *message)
+{
+	buf_fini(&message->text);
+}

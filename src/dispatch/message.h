@@ -1,0 +1,30 @@
+/* message: the headers of one signed request. */
+
+#ifndef DISPATCH_MESSAGE_H
+#define DISPATCH_MESSAGE_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+struct endpoint;
+struct lane_lease;
+
+enum { MESSAGE_HEADERS = 12 };
+
+struct message {
+	const char
+	    *headers[MESSAGE_HEADERS]; /* ended by NULL; lend from text */
+	struct buf text;
+};
+
+/*
+ * Write the headers for sending `lease` to `endpoint`, signed for the time
+ * `wall` with each secret that is valid at `now`.  0, or -1 if memory or
+ * OpenSSL fails.  Free with message_fini() in either case.
+ */
+int message_write(struct message *out, const struct endpoint *endpoint,
+    const struct lane_lease *lease, usec_t wall, usec_t now);
+
+void message_fini(struct message *message);
+
+#endif

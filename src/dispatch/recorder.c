@@ -1,0 +1,293 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <event2/event.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "dispatch/attempt.h"
+#include "dispatch/claimer.h"
+#include "dispatch/endpoints.h"
+#include "dispatch/recorder.h"
+#include "dispatch/session.h"
+#include "dispatch/worker.h"
+#include "pg/pg.h"
+#include "pg/row.h"
+
+/* Between tries of a transaction that the database would not take now. */
+#define AGAIN_AFTER (100 * USEC_PER_MS)
+
+struct recorder {
+	struct worker *worker;
+	struct session *session;
+	struct event *flush; /* runs from the loop, after what made outcomes */
+	struct attempt_list waiting;
+	/* The batch under way, and what is kept of each; conf->batch places. */
+	struct attempt **in_hand;
+	const struct delivery_outcome **outcomes;
+	size_t nin_hand;
+	usec_t submitted_at;
+	bool one_by_one; /* a batch was refused: find the one at fault */
+	struct attempt *bare; /* was refused alone: kept without its texts */
+};
+
+static void
+schedule(struct recorder *recorder, usec_t wait)
+{
+	struct timeval tv = clock_timeval(wait);
+
+	/* Nothing is lost if libevent has no memory: the next outcome tries
+	 * again, and leases run out at the worst. */
+	(void)event_add(recorder->flush, &tv);
+}
+
+void
+recorder_add(struct recorder *recorder, struct attempt *attempt)
+{
+	assert(attempt->state == ATTEMPT_DONE);
+	TAILQ_INSERT_TAIL(&recorder->waiting, attempt, entry);
+	if (recorder->nin_hand == 0)
+		schedule(recorder, 0);
+}
+
+static void
+log_attempt(
+    const struct attempt *attempt, const char *message, const char *error)
+{
+	char delivery[24], number[16];
+
+	(void)snprintf(
+	    delivery, sizeof(delivery), "%" PRId64, attempt->lease.delivery_id);
+	(void)snprintf(number, sizeof(number), "%d", attempt->lease.attempt);
+	log_warn(message, "delivery", delivery, "attempt", number, "error",
+	    error, NULL);
+}
+
+/* The lane's next head is ours already: go on with it at once. */
+static void
+go_on(struct recorder *recorder, const struct delivery_recorded *recorded)
+{
+	struct worker *worker = recorder->worker;
+	struct attempt *next;
+	struct err err;
+
+	if (attempt_new(&next, worker, &recorded->next, recorder->submitted_at,
+		&err) != 0) {
+		log_error("a lease was dropped", "error", err.text, NULL);
+		return;
+	}
+	claimer_start(worker->claimer, next);
+}
+
+static void
+settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
+{
+	struct attempt **done = &recorder->in_hand[recorded->nth];
+
+	if (recorded->hands_back) {
+		go_on(recorder, recorded);
+		return;
+	}
+	if ((*done)->outcome.verdict.kind == VERDICT_RETRY)
+		claimer_look(
+		    recorder->worker->claimer, (*done)->outcome.verdict.wait);
+	attempt_free(*done);
+	*done = NULL;
+}
+
+static void
+settle(struct recorder *recorder, const struct pg_rows *rows)
+{
+	struct delivery_recorded recorded;
+	int n = pg_count(rows);
+
+	for (int i = 0; i < n; i++) {
+		delivery_record_read(rows, i, &recorded);
+		assert(recorded.nth < recorder->nin_hand);
+		settle_one(recorder, &recorded);
+	}
+	for (size_t i = 0; i < recorder->nin_hand; i++) {
+		if (recorder->in_hand[i] == NULL)
+			continue;
+		log_attempt(recorder->in_hand[i],
+		    "outcome not recorded: the lease was lost", NULL);
+		attempt_free(recorder->in_hand[i]);
+	}
+	recorder->nin_hand = 0;
+}
+
+/* Put the batch back in front, in its order. */
+static void
+put_back(struct recorder *recorder)
+{
+	struct attempt *attempt;
+
+	while (recorder->nin_hand > 0) {
+		attempt = recorder->in_hand[--recorder->nin_hand];
+		TAILQ_INSERT_HEAD(&recorder->waiting, attempt, entry);
+	}
+}
+
+/*
+ * PostgreSQL refuses what is in the batch.  Record each outcome alone, so that
+ * one never fails its neighbours; then without its texts; and if even that is
+ * refused, let its lease run out.
+ */
+static void
+refused(struct recorder *recorder, const struct err *err)
+{
+	struct attempt *attempt = recorder->in_hand[0];
+
+	if (recorder->nin_hand > 1) {
+		recorder->one_by_one = true;
+		put_back(recorder);
+	} else if (recorder->bare != attempt) {
+		log_attempt(attempt, "an outcome was refused", err->text);
+		attempt->outcome.reason[0] = '\0';
+		attempt->outcome.remote[0] = '\0';
+		recorder->bare = attempt;
+		put_back(recorder);
+	} else {
+		log_attempt(attempt,
+		    "an outcome cannot be recorded: its lease runs out",
+		    err->text);
+		recorder->bare = NULL;
+		recorder->nin_hand = 0;
+		attempt_free(attempt);
+	}
+}
+
+static void
+on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct recorder *recorder = arg;
+	struct worker *worker = recorder->worker;
+	usec_t wait = 0;
+
+	if (err == NULL) {
+		settle(recorder, rows[DELIVERY_RECORD_ROWS]);
+		if (pg_count(rows[DELIVERY_READY_ROWS]) > 0)
+			claimer_look(worker->claimer, 0);
+	} else if (err->code == ERR_REFUSED)
+		refused(recorder, err);
+	else {
+		/* Also when the answer was lost: what had been committed is
+		 * not ours any more, and is passed over. */
+		session_trouble(recorder->session, err);
+		put_back(recorder);
+		wait = AGAIN_AFTER;
+	}
+	if (TAILQ_EMPTY(&recorder->waiting))
+		recorder->one_by_one = false;
+	else
+		schedule(recorder, wait);
+}
+
+static void
+take_batch(struct recorder *recorder)
+{
+	size_t limit =
+	    recorder->one_by_one ? 1 : (size_t)recorder->worker->conf->batch;
+	struct attempt *attempt;
+	size_t n = 0;
+
+	while (n < limit && !TAILQ_EMPTY(&recorder->waiting)) {
+		attempt = TAILQ_FIRST(&recorder->waiting);
+		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
+		recorder->outcomes[n] = &attempt->outcome;
+		recorder->in_hand[n++] = attempt;
+	}
+	recorder->nin_hand = n;
+}
+
+static void
+flush(struct recorder *recorder)
+{
+	struct worker *worker = recorder->worker;
+	struct pg_batch *batch;
+	struct err err;
+
+	if (recorder->nin_hand > 0 || TAILQ_EMPTY(&recorder->waiting) ||
+	    !session_is_ready(recorder->session))
+		return;
+	batch = pg_batch_new();
+	if (batch == NULL) {
+		schedule(recorder, AGAIN_AFTER);
+		return;
+	}
+	take_batch(recorder);
+	delivery_record(batch, recorder->outcomes, recorder->nin_hand,
+	    !worker->stopping, worker->conf->lease_margin);
+	recorder->submitted_at = clock_now();
+	if (pg_submit(session_pg(recorder->session), batch, on_recorded,
+		recorder, &err) != 0) {
+		put_back(recorder);
+		schedule(recorder, AGAIN_AFTER);
+	}
+}
+
+static void
+on_flush(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	flush(arg);
+}
+
+static void
+on_ready(void *arg)
+{
+	flush(arg);
+}
+
+int
+recorder_open(struct recorder **out, struct worker *worker, struct err *err)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+
+	if (recorder == NULL)
+		return err_set(err, ERR_NOMEM, "recorder");
+	recorder->worker = worker;
+	TAILQ_INIT(&recorder->waiting);
+	recorder->in_hand =
+	    calloc((size_t)worker->conf->batch, sizeof(*recorder->in_hand));
+	recorder->outcomes =
+	    calloc((size_t)worker->conf->batch, sizeof(*recorder->outcomes));
+	recorder->flush = event_new(worker->loop, -1, 0, on_flush, recorder);
+	if (recorder->in_hand == NULL || recorder->outcomes == NULL ||
+	    recorder->flush == NULL) {
+		(void)err_set(err, ERR_NOMEM, "recorder");
+		goto fail;
+	}
+	if (session_open(&recorder->session, worker, "record", on_ready, NULL,
+		recorder, err) != 0)
+		goto fail;
+	*out = recorder;
+	return 0;
+
+fail:
+	recorder_close(recorder);
+	return -1;
+}
+
+void
+recorder_close(struct recorder *recorder)
+{
+	struct attempt *attempt;
+
+	if (recorder == NULL)
+		return;
+	session_close(recorder->session);
+	put_back(recorder);
+	while ((attempt = TAILQ_FIRST(&recorder->waiting)) != NULL) {
+		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
+		attempt_free(attempt);
+	}
+	if (recorder->flush != NULL)
+		event_free(recorder->flush);
+	free(recorder->in_hand);
+	free(recorder->outcomes);
+	free(recorder);
+}

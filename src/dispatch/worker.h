@@ -1,0 +1,71 @@
+/*
+ * worker: what the parts of one dispatcher share.
+ *
+ *	claimer --leases--> attempts --outcomes--> recorder
+ *	   ^                   ^                      |
+ *	   |                   +------ next heads ----+
+ *	   +---------------- free places -------------+
+ *
+ * All durable state is in PostgreSQL.  What lives here may be lost at any
+ * moment: leases run out, and another dispatcher goes on.
+ */
+
+#ifndef DISPATCH_WORKER_H
+#define DISPATCH_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "core/seal.h"
+
+struct claimer;
+struct endpoints;
+struct event_base;
+struct recorder;
+struct sender;
+
+struct worker_conf {
+	char *allow_hosts;
+	bool any_port;
+	int64_t batch; /* most lanes in one claim, outcomes in one record */
+	char *ca_file;
+	char *database;
+	char *database_role;
+	bool development;
+	usec_t lease_margin;
+	char *log_level;
+	int64_t max_in_flight;
+	char *nameserver;
+	usec_t poll;
+	bool retry_jitter;
+	char *secret_key_file;
+	usec_t shutdown_grace;
+	usec_t statement_timeout;
+};
+
+struct worker {
+	struct event_base *loop;
+	const struct worker_conf *conf;
+	char name[128]; /* unique to this process, in lane.lease_worker */
+	struct seal_key key;
+	struct endpoints *endpoints;
+	struct sender *sender;
+	struct claimer *claimer;
+	struct recorder *recorder;
+	int held; /* leases held: attempts that exist */
+	bool stopping; /* nothing new is begun */
+};
+
+/* Room for more leases. */
+int worker_room(const struct worker *worker);
+
+/* An attempt came to its end: its place is free.  Ends the loop when stopping
+ * and this was the last. */
+void worker_freed(struct worker *worker);
+
+/* What no restart by itself will mend: say why once, and end the loop. */
+struct err;
+void worker_fail(struct worker *worker, const struct err *err);
+
+#endif
