@@ -1,0 +1,172 @@
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "base/err.h"
+#include "desk.h"
+#include "session.h"
+
+enum { DESK_QUEUE_MAX = 256 };
+
+struct errand {
+	TAILQ_ENTRY(errand) link;
+	struct desk *desk;
+	struct pg_batch *batch;
+	pg_done_fn *done;
+	void *arg;
+};
+
+struct desk {
+	struct session *session;
+	TAILQ_HEAD(, errand) waiting;
+	size_t nwaiting;
+	struct errand *current;
+};
+
+static void
+free_errand(struct errand *errand)
+{
+	if (errand == NULL)
+		return;
+	pg_batch_free(errand->batch);
+	free(errand);
+}
+
+static struct errand *
+take(struct desk *desk)
+{
+	struct errand *errand = TAILQ_FIRST(&desk->waiting);
+
+	if (errand == NULL)
+		return NULL;
+	TAILQ_REMOVE(&desk->waiting, errand, link);
+	desk->nwaiting--;
+	return errand;
+}
+
+static void next(struct desk *desk);
+
+/* The errand is off the desk before its owner hears of it, who may come with
+ * another. */
+static void
+on_done(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct errand *errand = arg;
+	struct desk *desk = errand->desk;
+
+	desk->current = NULL;
+	errand->done(errand->arg, rows, err);
+	free_errand(errand);
+	next(desk);
+}
+
+static void
+next(struct desk *desk)
+{
+	while (desk->current == NULL && session_is_up(desk->session)) {
+		struct errand *errand = take(desk);
+		struct pg_batch *batch;
+		struct err err;
+
+		if (errand == NULL)
+			return;
+		batch = errand->batch;
+		errand->batch = NULL;
+		desk->current = errand;
+		if (session_submit(
+			desk->session, batch, on_done, errand, &err) == 0)
+			return;
+		desk->current = NULL;
+		errand->done(errand->arg, NULL, &err);
+		free_errand(errand);
+	}
+}
+
+static void
+on_ready(void *arg)
+{
+	next(arg);
+}
+
+static void
+on_down(void *arg)
+{
+	struct desk *desk = arg;
+	struct errand *errand;
+	struct err err;
+
+	(void)err_set(&err, ERR_RETRY, "the database is away");
+	while ((errand = take(desk)) != NULL) {
+		errand->done(errand->arg, NULL, &err);
+		free_errand(errand);
+	}
+}
+
+int
+desk_open(struct desk **out, struct ingest *ingest, struct err *err)
+{
+	const struct session_events events = { on_ready, on_down };
+	struct desk *desk = calloc(1, sizeof(*desk));
+
+	if (desk == NULL)
+		return err_set(err, ERR_NOMEM, "desk");
+	TAILQ_INIT(&desk->waiting);
+	if (session_open(&desk->session, ingest, "desk", &events, desk, err) !=
+	    0) {
+		free(desk);
+		return -1;
+	}
+	*out = desk;
+	return 0;
+}
+
+void
+desk_close(struct desk *desk)
+{
+	struct errand *errand;
+
+	if (desk == NULL)
+		return;
+	session_close(desk->session);
+	free_errand(desk->current);
+	while ((errand = take(desk)) != NULL)
+		free_errand(errand);
+	free(desk);
+}
+
+bool
+desk_is_up(const struct desk *desk)
+{
+	return session_is_up(desk->session);
+}
+
+size_t
+desk_queued(const struct desk *desk)
+{
+	return desk->nwaiting;
+}
+
+int
+desk_submit(struct desk *desk, struct pg_batch *batch, pg_done_fn *done,
+    void *arg, struct err *err)
+{
+	struct errand *errand;
+
+	if (!desk_is_up(desk) || desk->nwaiting >= DESK_QUEUE_MAX) {
+		pg_batch_free(batch);
+		return err_set(err, ERR_RETRY,
+		    desk_is_up(desk) ? "too much waits for the database"
+				     : "the database is away");
+	}
+	errand = calloc(1, sizeof(*errand));
+	if (errand == NULL) {
+		pg_batch_free(batch);
+		return err_set(err, ERR_NOMEM, "errand");
+	}
+	*errand = (struct errand){
+		.desk = desk, .batch = batch, .done = done, .arg = arg
+	};
+	TAILQ_INSERT_TAIL(&desk->waiting, errand, link);
+	desk->nwaiting++;
+	next(desk);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* ingest: what the whole program shares. */
+
+#ifndef INGEST_INGEST_H
+#define INGEST_INGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "core/seal.h"
+#include "core/target.h"
+#include "metrics.h"
+
+struct auth;
+struct desk;
+struct err;
+struct event_base;
+struct server;
+struct writer;
+
+/* The settings, as the table in main.c names them. */
+struct ingest_conf {
+	char *allow_hosts;
+	bool any_port;
+	char *database;
+	char *database_role;
+	bool development;
+	char *listen_address;
+	int64_t listen_port;
+	char *log_level;
+	int64_t max_batch_bytes;
+	int64_t max_connections;
+	int64_t max_queued_bytes;
+	int64_t max_queued_events;
+	char *secret_key_file;
+	usec_t statement_timeout;
+	int64_t writers;
+};
+
+struct ingest {
+	const struct ingest_conf *conf;
+	struct event_base *loop;
+	struct server *server;
+	struct target_policy policy;
+	struct seal_key key; /* that secrets are sealed under */
+	struct desk *desk;
+	struct writer *writer;
+	struct auth *auth;
+	struct metrics metrics;
+	bool is_stopping;
+};
+
+/* True if events can be accepted and administration answered. */
+bool ingest_is_ready(const struct ingest *ingest);
+
+/* A connection has come, with a schema that we know; or has gone. */
+void ingest_session_up(struct ingest *ingest);
+void ingest_session_down(struct ingest *ingest, const struct err *err);
+
+/* Nothing but a person can mend this: end the program. */
+void ingest_fail(struct ingest *ingest, const struct err *err);
+
+#endif

@@ -1,0 +1,333 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "ingest.h"
+#include "scribe.h"
+#include "session.h"
+#include "writer.h"
+
+enum {
+	TRIES_MAX = 5, /* of a batch that met another transaction */
+	UNIT_DELIVERIES_MAX = 100000,
+};
+
+struct scribe {
+	struct ingest *ingest;
+	struct writer *writer;
+	struct session *session;
+	struct parcels carried;
+	struct outbox *outbox; /* NULL: idle */
+};
+
+static void
+on_ready(void *arg)
+{
+	struct scribe *scribe = arg;
+
+	writer_wake(scribe->writer);
+}
+
+static void
+on_down(void *arg)
+{
+	struct scribe *scribe = arg;
+
+	writer_lost(scribe->writer);
+}
+
+int
+scribe_open(struct scribe **out, struct ingest *ingest, struct writer *writer,
+    struct err *err)
+{
+	const struct session_events events = { on_ready, on_down };
+	struct scribe *scribe = calloc(1, sizeof(*scribe));
+
+	if (scribe == NULL)
+		return err_set(err, ERR_NOMEM, "scribe");
+	scribe->ingest = ingest;
+	scribe->writer = writer;
+	TAILQ_INIT(&scribe->carried);
+	if (session_open(&scribe->session, ingest, "writer", &events, scribe,
+		err) != 0) {
+		free(scribe);
+		return -1;
+	}
+	*out = scribe;
+	return 0;
+}
+
+void
+scribe_close(struct scribe *scribe)
+{
+	if (scribe == NULL)
+		return;
+	session_close(scribe->session);
+	outbox_close(scribe->outbox);
+	free(scribe);
+}
+
+bool
+scribe_is_up(const struct scribe *scribe)
+{
+	return session_is_up(scribe->session);
+}
+
+static bool
+is_unit(const struct scribe *scribe)
+{
+	return TAILQ_FIRST(&scribe->carried)->is_unit;
+}
+
+/* Put the batch down: from here on the scribe is idle, and whoever is told may
+ * come with the next. */
+static void
+put_down(struct scribe *scribe, struct parcels *carried)
+{
+	TAILQ_INIT(carried);
+	TAILQ_CONCAT(carried, &scribe->carried, link);
+	outbox_close(scribe->outbox);
+	scribe->outbox = NULL;
+	writer_wake(scribe->writer);
+}
+
+static void
+tell(struct parcels *parcels, const struct err *err)
+{
+	struct parcel *parcel;
+
+	while ((parcel = TAILQ_FIRST(parcels)) != NULL) {
+		TAILQ_REMOVE(parcels, parcel, link);
+		parcel->done(parcel->arg, err);
+	}
+}
+
+/* Another transaction was in the way: a deadlock, or a conflict of snapshots. */
+static bool
+met_another(const struct err *err)
+{
+	return err->code == ERR_RETRY && strncmp(err->sqlstate, "40", 2) == 0;
+}
+
+/* Nothing of the batch was kept, or nobody knows. */
+static void
+fail(struct scribe *scribe, const struct err *err)
+{
+	struct parcel *first = TAILQ_FIRST(&scribe->carried), *parcel;
+	bool is_shared = TAILQ_NEXT(first, link) != NULL;
+	bool again = met_another(err) && first->tries < TRIES_MAX;
+	bool apart = err->code == ERR_REFUSED && is_shared;
+	struct parcels carried;
+
+	scribe->ingest->metrics.failed_batches++;
+	put_down(scribe, &carried);
+	if (!again && !apart) {
+		tell(&carried, err);
+		return;
+	}
+	TAILQ_FOREACH (parcel, &carried, link) {
+		parcel->tries += again;
+		parcel->is_alone |= apart;
+	}
+	writer_return(scribe->writer, &carried);
+}
+
+static bool
+is_for_later(const struct parcel *parcel)
+{
+	for (size_t i = 0; i < parcel->n; i++)
+		if (parcel->events[i].outcome == OUTBOX_LATER)
+			return true;
+	return false;
+}
+
+static void
+finish(struct scribe *scribe)
+{
+	struct parcels carried, later;
+	struct parcel *parcel, *next;
+
+	put_down(scribe, &carried);
+	TAILQ_INIT(&later);
+	for (parcel = TAILQ_FIRST(&carried); parcel != NULL; parcel = next) {
+		next = TAILQ_NEXT(parcel, link);
+		if (!is_for_later(parcel))
+			continue;
+		TAILQ_REMOVE(&carried, parcel, link);
+		TAILQ_INSERT_TAIL(&later, parcel, link);
+	}
+	if (!TAILQ_EMPTY(&later))
+		writer_return(scribe->writer, &later);
+	tell(&carried, NULL);
+}
+
+static void
+submit(struct scribe *scribe, struct pg_batch *batch, pg_done_fn *done)
+{
+	struct err err;
+
+	if (session_submit(scribe->session, batch, done, scribe, &err) != 0)
+		fail(scribe, &err);
+}
+
+/* Is there anything in the unit that keeps it from being kept? */
+static bool
+unit_is_fine(const struct scribe *scribe)
+{
+	const struct parcel *unit = TAILQ_FIRST(&scribe->carried);
+
+	for (size_t i = 0; i < unit->n; i++)
+		switch (unit->events[i].outcome) {
+		case OUTBOX_OPEN:
+		case OUTBOX_ACCEPTED:
+		case OUTBOX_REPEATED:
+			break;
+		case OUTBOX_LATER:
+		case OUTBOX_REVOKED:
+		case OUTBOX_NOBODY:
+		case OUTBOX_CONFLICT:
+			return false;
+		}
+	return true;
+}
+
+static void
+on_ended(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct scribe *scribe = arg;
+
+	(void)rows;
+	if (err != NULL)
+		fail(scribe, err);
+	else
+		finish(scribe);
+}
+
+static void
+end_unit(struct scribe *scribe)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct err err;
+
+	if (batch == NULL) {
+		(void)err_set(&err, ERR_NOMEM, "batch");
+		fail(scribe, &err);
+		return;
+	}
+	if (unit_is_fine(scribe))
+		pg_commit(batch);
+	else
+		pg_rollback(batch);
+	submit(scribe, batch, on_ended);
+}
+
+static void
+on_written(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct scribe *scribe = arg;
+
+	if (err != NULL) {
+		fail(scribe, err);
+		return;
+	}
+	outbox_settle(scribe->outbox, rows);
+	if (is_unit(scribe))
+		end_unit(scribe);
+	else
+		finish(scribe);
+}
+
+static void
+write_batch(struct scribe *scribe)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct err err;
+
+	if (batch == NULL) {
+		(void)err_set(&err, ERR_NOMEM, "batch");
+		fail(scribe, &err);
+		return;
+	}
+	pg_begin(batch);
+	if (outbox_write(scribe->outbox, batch, &err) != 0) {
+		pg_batch_free(batch);
+		fail(scribe, &err);
+		return;
+	}
+	if (!is_unit(scribe))
+		pg_commit(batch);
+	submit(scribe, batch, on_written);
+}
+
+/* A unit cannot be parted: one that is too large would be tried for ever. */
+static int
+check_unit(const struct scribe *scribe, struct err *err)
+{
+	size_t n = outbox_deliveries(scribe->outbox);
+
+	if (n > UNIT_DELIVERIES_MAX)
+		return err_set(err, ERR_REFUSED,
+		    "%zu deliveries in one transaction, of at most %d", n,
+		    UNIT_DELIVERIES_MAX);
+	return 0;
+}
+
+static void
+on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct scribe *scribe = arg;
+	struct err wrong;
+
+	if (err == NULL && outbox_learn(scribe->outbox, rows, &wrong) != 0)
+		err = &wrong;
+	if (err == NULL && is_unit(scribe) && check_unit(scribe, &wrong) != 0)
+		err = &wrong;
+	if (err != NULL) {
+		fail(scribe, err);
+		return;
+	}
+	if (!is_unit(scribe))
+		outbox_trim(scribe->outbox);
+	if (outbox_count(scribe->outbox) == 0 ||
+	    (is_unit(scribe) && !unit_is_fine(scribe)))
+		finish(scribe);
+	else
+		write_batch(scribe);
+}
+
+static int
+open_outbox(struct scribe *scribe, struct err *err)
+{
+	struct outbox_event *events[OUTBOX_EVENTS_MAX];
+	struct parcel *parcel;
+	size_t n = 0;
+
+	TAILQ_FOREACH (parcel, &scribe->carried, link)
+		for (size_t i = 0; i < parcel->n; i++)
+			events[n++] = &parcel->events[i];
+	return outbox_open(&scribe->outbox, events, n, err);
+}
+
+void
+scribe_turn(struct scribe *scribe)
+{
+	struct pg_batch *batch;
+	struct err err;
+
+	if (scribe->outbox != NULL || !session_is_up(scribe->session))
+		return;
+	writer_take(scribe->writer, &scribe->carried);
+	if (TAILQ_EMPTY(&scribe->carried))
+		return;
+	scribe->ingest->metrics.batches++;
+	batch = pg_batch_new();
+	if (batch == NULL)
+		(void)err_set(&err, ERR_NOMEM, "batch");
+	if (batch == NULL || open_outbox(scribe, &err) != 0) {
+		pg_batch_free(batch);
+		fail(scribe, &err);
+		return;
+	}
+	outbox_ask(scribe->outbox, batch);
+	submit(scribe, batch, on_learned);
+}

@@ -1,0 +1,308 @@
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "core/json.h"
+#include "subscription_form.h"
+
+#define WORD_CHARACTERS                                                        \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+enum {
+	DAY_MS = 86400000,
+};
+
+/* One form being read. */
+struct reading {
+	struct subscription_form *out;
+	const struct target_policy *policy;
+	char *pointer;
+	struct err *err;
+};
+
+struct field;
+typedef int take_fn(struct reading *r, const struct field *field,
+    const struct json_slice *value);
+
+struct field {
+	const char *name;
+	take_fn *take;
+	size_t offset; /* of a number or a word in the form */
+	int min, max;
+	const char *const *words; /* that it may be, ended by NULL */
+};
+
+static int
+refuse(struct reading *r, const char *what)
+{
+	return err_set(r->err, ERR_REFUSED, "%s", what);
+}
+
+/* The text of a string, appended with a NUL; there is none inside. */
+static int
+take_text(struct reading *r, struct buf *out, const struct json_slice *value)
+{
+	size_t before = out->len;
+
+	if (value->kind != JSON_STRING)
+		return refuse(r, "must be a string");
+	json_unescape(out, value);
+	buf_add(out, "", 1);
+	if (out->failed)
+		return err_set(r->err, ERR_NOMEM, "out of memory");
+	if (strlen(out->data + before) != out->len - before - 1)
+		return refuse(r, "must not have control characters");
+	return 0;
+}
+
+static int
+take_url(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	struct buf url = { 0 };
+	int rc = take_text(r, &url, value);
+
+	(void)field;
+	if (rc == 0 && url.len - 1 > SUBSCRIPTION_URL_MAX)
+		rc = refuse(r, "must be at most 2048 bytes long");
+	if (rc == 0)
+		rc = target_parse(
+		    &r->out->target, url.data, url.len - 1, r->policy, r->err);
+	buf_fini(&url);
+	return rc;
+}
+
+/* "*", or words with dots between them, of which the last may be "*". */
+static bool
+is_pattern(const char *text)
+{
+	for (;; text++) {
+		size_t n = strspn(text, WORD_CHARACTERS);
+
+		if (n == 0 && strcmp(text, "*") == 0)
+			return true;
+		text += n;
+		if (n == 0 || (*text != '.' && *text != '\0'))
+			return false;
+		if (*text == '\0')
+			return true;
+	}
+}
+
+static int
+take_type(struct reading *r, const struct json_slice *value)
+{
+	struct buf *types = &r->out->types;
+	size_t before = types->len;
+	const char *type;
+
+	if (r->out->nevent_types++ == SUBSCRIPTION_TYPES_MAX)
+		return refuse(r, "must not be more than 100");
+	if (take_text(r, types, value) != 0)
+		return -1;
+	type = types->data + before;
+	if (types->len - before - 1 > SUBSCRIPTION_PATTERN_MAX ||
+	    !is_pattern(type))
+		return refuse(r,
+		    "must be types such as \"order.paid\", prefixes such as "
+		    "\"order.*\", or \"*\"");
+	return 0;
+}
+
+static int
+take_types(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	struct json_slice item;
+	size_t pos = 0;
+	const char *type;
+
+	(void)field;
+	if (value->kind != JSON_ARRAY)
+		return refuse(r, "must be an array of strings");
+	while (json_next_element(value, &pos, &item))
+		if (take_type(r, &item) != 0)
+			return -1;
+	if (r->out->nevent_types == 0)
+		return refuse(
+		    r, "must name at least one; leave it out for all types");
+	/* Now the texts stay where they are. */
+	type = r->out->types.data;
+	for (size_t i = 0; i < r->out->nevent_types; i++) {
+		r->out->event_types[i] = type;
+		type += strlen(type) + 1;
+	}
+	return 0;
+}
+
+static int
+take_word(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	const char *const *word = field->words;
+
+	while (*word != NULL &&
+	       !(value->kind == JSON_STRING && json_is(value, *word)))
+		word++;
+	if (*word == NULL)
+		return err_set(r->err, ERR_REFUSED, "must be \"%s\" or \"%s\"",
+		    field->words[0], field->words[1]);
+	memcpy((char *)r->out + field->offset, word, sizeof(*word));
+	return 0;
+}
+
+static int
+take_bool(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	bool is_true = value->kind == JSON_BOOL && value->at[0] == 't';
+
+	if (value->kind != JSON_BOOL)
+		return refuse(r, "must be true or false");
+	memcpy((char *)r->out + field->offset, &is_true, sizeof(is_true));
+	return 0;
+}
+
+static int
+take_number(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	char digits[12] = "";
+	long number = 0;
+	int kept;
+
+	/* At most 10 digits, so it fits: 1.0 and 1e3 are no whole numbers. */
+	if (value->kind == JSON_NUMBER && value->len <= 10)
+		memcpy(digits, value->at, value->len);
+	if (digits[strspn(digits, "0123456789")] == '\0')
+		number = strtol(digits, NULL, 10);
+	if (number < field->min || number > field->max)
+		return err_set(r->err, ERR_REFUSED,
+		    "must be a whole number from %d to %d", field->min,
+		    field->max);
+	kept = (int)number;
+	memcpy((char *)r->out + field->offset, &kept, sizeof(kept));
+	return 0;
+}
+
+static int
+take_secret(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	struct buf text = { 0 };
+	int rc = take_text(r, &text, value);
+
+	(void)field;
+	if (rc == 0)
+		rc = sign_secret_parse(
+		    &r->out->secret, text.data, text.len - 1, r->err);
+	buf_wipe(&text);
+	return rc;
+}
+
+static const char *const orderings[] = { "asset", "none", NULL };
+static const char *const deaths[] = { "skip", "hold", NULL };
+
+#define FORM(member)                                                           \
+	.name = #member, .offset = offsetof(struct subscription_form, member)
+#define NUMBER(least, most) .take = take_number, .min = (least), .max = (most)
+
+static const struct field fields[] = {
+	{ .name = "event_types", .take = take_types },
+	{ FORM(max_attempts), NUMBER(1, INT_MAX) },
+	{ FORM(max_in_flight), NUMBER(1, 10000) },
+	{ FORM(older_signature), .take = take_bool },
+	{ FORM(on_dead), .take = take_word, .words = deaths },
+	{ FORM(ordering), .take = take_word, .words = orderings },
+	{ FORM(retry_base_ms), NUMBER(1, DAY_MS) },
+	{ FORM(retry_cap_ms), NUMBER(1, DAY_MS) },
+	{ .name = "secret", .take = take_secret },
+	{ FORM(timeout_ms), NUMBER(100, 60000) },
+	{ .name = "url", .take = take_url },
+};
+
+enum { NFIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+/* Say in which field what `err` holds is. */
+static int
+fail_at(struct reading *r, const char *name)
+{
+	(void)snprintf(r->pointer, FORM_POINTER_SIZE, "/%s", name);
+	return err_wrap(r->err, "%s", name);
+}
+
+static int
+take_member(struct reading *r, bool seen[NFIELDS], const struct json_slice *key,
+    const struct json_slice *value)
+{
+	size_t i = 0;
+
+	while (i < NFIELDS && !json_is(key, fields[i].name))
+		i++;
+	if (i == NFIELDS)
+		return refuse(r,
+		    "unknown member: a subscription has url, event_types, "
+		    "ordering, on_dead, older_signature, max_attempts, "
+		    "max_in_flight, retry_base_ms, retry_cap_ms, timeout_ms "
+		    "and secret");
+	if (seen[i]) {
+		(void)refuse(r, "must not be repeated");
+		return fail_at(r, fields[i].name);
+	}
+	seen[i] = true;
+	if (fields[i].take(r, &fields[i], value) != 0)
+		return fail_at(r, fields[i].name);
+	return 0;
+}
+
+/* What no field can say alone. */
+static int
+judge(struct reading *r)
+{
+	struct subscription_form *out = r->out;
+
+	if (out->target.url[0] == '\0') {
+		(void)refuse(r, "is required");
+		return fail_at(r, "url");
+	}
+	if (out->retry_cap_ms > 0 && out->retry_base_ms > out->retry_cap_ms) {
+		(void)refuse(r, "must not be above retry_cap_ms");
+		return fail_at(r, "retry_base_ms");
+	}
+	if (out->nevent_types == 0)
+		out->event_types[out->nevent_types++] = "*";
+	if (out->secret.len == 0)
+		return sign_secret_new(&out->secret, r->err);
+	return 0;
+}
+
+int
+subscription_form_read(struct subscription_form *out, const char *text,
+    size_t len, const struct target_policy *policy,
+    char pointer[FORM_POINTER_SIZE], struct err *err)
+{
+	struct reading r = { out, policy, pointer, err };
+	struct json_slice whole, key, value;
+	bool seen[NFIELDS] = { false };
+	size_t pos = 0;
+
+	*out = (struct subscription_form){ 0 };
+	pointer[0] = '\0';
+	if (json_check(&whole, text, len, err) != 0)
+		return -1;
+	if (whole.kind != JSON_OBJECT)
+		return refuse(&r, "a subscription must be a JSON object");
+	while (json_next_member(&whole, &pos, &key, &value))
+		if (take_member(&r, seen, &key, &value) != 0)
+			return -1;
+	return judge(&r);
+}
+
+void
+subscription_form_fini(struct subscription_form *form)
+{
+	buf_fini(&form->types);
+	sign_secret_fini(&form->secret);
+}

@@ -1,0 +1,364 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "call.h"
+#include "core/json.h"
+#include "desk.h"
+#include "http/server.h"
+#include "ingest.h"
+#include "pg/row.h"
+#include "problem.h"
+#include "subscription_form.h"
+#include "subscription_json.h"
+#include "subscriptions.h"
+
+enum {
+	LIMIT_DEFAULT = 100,
+	LIMIT_MAX = 200,
+};
+
+static const char signing[] =
+    "Each request is signed by the Standard Webhooks scheme: the header "
+    "webhook-signature has, for each secret that is valid, \"v1,\" and the "
+    "base64 of HMAC-SHA256, under the bytes that follow \"whsec_\" as base64, "
+    "over \"{webhook-id}.{webhook-timestamp}.{body}\" with the body's bytes "
+    "as they came. Compute it, compare it in constant time, and refuse what "
+    "does not match. Refuse too what has a webhook-timestamp more than five "
+    "minutes off your clock: the signature stays valid for ever, so without "
+    "that check whoever once saw a request could send it to you again. The "
+    "secret is shown in this answer only.";
+
+/* A registration under way. */
+struct registration {
+	struct call *call;
+	struct subscription_form form;
+	int64_t id;
+	unsigned char nonce[SEAL_NONCE];
+	struct buf sealed;
+};
+
+static void
+free_registration(struct registration *reg)
+{
+	if (reg == NULL)
+		return;
+	subscription_form_fini(&reg->form);
+	buf_fini(&reg->sealed);
+	free(reg);
+}
+
+static void
+add_location(struct call *call, int64_t id)
+{
+	char location[64];
+
+	(void)snprintf(
+	    location, sizeof(location), "/v1/subscriptions/%" PRId64, id);
+	request_add_header(call->request, "Location", location);
+}
+
+static void
+reply_created(const struct registration *reg, const struct pg_rows *rows)
+{
+	struct buf body = { 0 }, secret = { 0 };
+	struct subscription made;
+
+	subscription_read(&made, rows, 0);
+	sign_secret_print(&secret, &reg->form.secret);
+	buf_puts(&body, "{");
+	subscription_json_put(&body, &made);
+	buf_puts(&body, ",\"secret\":");
+	json_quote(&body, secret.data, secret.len);
+	body.failed |= secret.failed;
+	buf_wipe(&secret);
+	buf_puts(&body, ",\"signing\":");
+	json_quote(&body, signing, sizeof(signing) - 1);
+	buf_puts(&body, "}");
+	add_location(reg->call, reg->id);
+	call_json(reg->call, 201, &body);
+}
+
+static void
+on_inserted(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct registration *reg = arg;
+
+	if (err != NULL)
+		problem_reply_err(reg->call, err);
+	else
+		reply_created(reg, rows[0]);
+	free_registration(reg);
+}
+
+static void
+put_insert(struct pg_batch *batch, const struct registration *reg)
+{
+	const struct subscription_form *form = &reg->form;
+	const struct call *call = reg->call;
+	char actor[32];
+
+	(void)snprintf(actor, sizeof(actor), "key:%" PRId64, call->key.id);
+	subscription_insert(batch, &(struct subscription_new){
+				       .id = reg->id,
+				       .tenant_id = call->key.tenant_id,
+				       .url = form->target.url,
+				       .event_types = form->event_types,
+				       .nevent_types = form->nevent_types,
+				       .ordering = form->ordering,
+				       .on_dead = form->on_dead,
+				       .older_signature = form->older_signature,
+				       .max_attempts = form->max_attempts,
+				       .max_in_flight = form->max_in_flight,
+				       .retry_base_ms = form->retry_base_ms,
+				       .retry_cap_ms = form->retry_cap_ms,
+				       .timeout_ms = form->timeout_ms,
+				       .secret_key_id = call->ingest->key.id,
+				       .nonce = reg->nonce,
+				       .sealed = reg->sealed.data,
+				       .sealed_len = reg->sealed.len,
+				       .actor = actor,
+				   });
+}
+
+static int
+insert(struct registration *reg, struct err *err)
+{
+	const struct sign_secret *secret = &reg->form.secret;
+	struct ingest *ingest = reg->call->ingest;
+	struct pg_batch *batch;
+
+	if (seal_close(&reg->sealed, reg->nonce, &ingest->key, reg->id,
+		secret->bytes, secret->len, err) != 0)
+		return -1;
+	batch = pg_batch_new();
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "subscription");
+	put_insert(batch, reg);
+	return desk_submit(ingest->desk, batch, on_inserted, reg, err);
+}
+
+/* The secret is sealed for this id, so that it opens for no other. */
+static void
+on_id(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct registration *reg = arg;
+	struct err wrong;
+
+	if (err == NULL) {
+		reg->id = pg_get_bigint(rows[0], 0, pg_column(rows[0], "id"));
+		if (insert(reg, &wrong) == 0)
+			return;
+		err = &wrong;
+	}
+	problem_reply_err(reg->call, err);
+	free_registration(reg);
+}
+
+static int
+ask_id(struct registration *reg, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "subscription");
+	subscription_id(batch);
+	return desk_submit(reg->call->ingest->desk, batch, on_id, reg, err);
+}
+
+void
+subscriptions_post(struct call *call)
+{
+	struct registration *reg = calloc(1, sizeof(*reg));
+	char pointer[FORM_POINTER_SIZE];
+	struct err err;
+	size_t len;
+	const char *text = request_body(call->request, &len);
+
+	if (reg == NULL) {
+		problem_reply(call, 503, "out of memory");
+		return;
+	}
+	reg->call = call;
+	if (subscription_form_read(&reg->form, text, len, &call->ingest->policy,
+		pointer, &err) != 0) {
+		if (err.code == ERR_REFUSED)
+			problem_reply_at(call, pointer[0] == '\0' ? 400 : 422,
+			    pointer, "%s", err.text);
+		else
+			problem_reply_err(call, &err);
+	} else if (ask_id(reg, &err) != 0) {
+		problem_reply_err(call, &err);
+	} else {
+		return;
+	}
+	free_registration(reg);
+}
+
+static void
+on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct call *call = arg;
+	struct subscription s;
+	struct buf body = { 0 };
+
+	if (err != NULL) {
+		problem_reply_err(call, err);
+	} else if (pg_count(rows[0]) == 0) {
+		problem_reply(call, 404, "there is no such subscription");
+	} else {
+		subscription_read(&s, rows[0], 0);
+		buf_puts(&body, "{");
+		subscription_json_put(&body, &s);
+		buf_puts(&body, "}");
+		call_json(call, 200, &body);
+	}
+}
+
+/* A number of an id or a query; -1 if it is none that can be. */
+static int64_t
+parse_number(const char *text, size_t len)
+{
+	char digits[20] = "";
+	long long number;
+
+	if (len == 0 || len >= sizeof(digits))
+		return -1;
+	memcpy(digits, text, len);
+	if (digits[strspn(digits, "0123456789")] != '\0')
+		return -1;
+	errno = 0;
+	number = strtoll(digits, NULL, 10);
+	return errno == 0 ? number : -1;
+}
+
+void
+subscriptions_get(struct call *call)
+{
+	int64_t id = parse_number(call->id, strlen(call->id));
+	struct pg_batch *batch;
+	struct err err;
+
+	if (id < 0) {
+		problem_reply(call, 404, "there is no such subscription");
+		return;
+	}
+	batch = pg_batch_new();
+	if (batch == NULL) {
+		problem_reply(call, 503, "out of memory");
+		return;
+	}
+	subscription_get(batch, call->key.tenant_id, id);
+	if (desk_submit(call->ingest->desk, batch, on_got, call, &err) != 0)
+		problem_reply_err(call, &err);
+}
+
+struct page {
+	int64_t after;
+	int64_t limit;
+};
+
+/* One `name=number` of the query. */
+static int
+take_pair(struct page *page, const char *pair, size_t len, struct err *err)
+{
+	const char *equals = memchr(pair, '=', len);
+	size_t name = equals == NULL ? len : (size_t)(equals - pair);
+	int64_t value =
+	    equals == NULL ? -1 : parse_number(equals + 1, len - name - 1);
+
+	if (name == 5 && memcmp(pair, "after", 5) == 0) {
+		page->after = value;
+		if (value < 0)
+			return err_set(err, ERR_REFUSED,
+			    "after: want the id that a page ended with");
+	} else if (name == 5 && memcmp(pair, "limit", 5) == 0) {
+		page->limit = value;
+		if (value < 1 || value > LIMIT_MAX)
+			return err_set(
+			    err, ERR_REFUSED, "limit: want 1 to %d", LIMIT_MAX);
+	} else {
+		return err_set(err, ERR_REFUSED,
+		    "the query may have after and limit, and nothing else");
+	}
+	return 0;
+}
+
+static int
+parse_query(struct page *page, const char *query, struct err *err)
+{
+	*page = (struct page){ .limit = LIMIT_DEFAULT };
+	while (*query != '\0') {
+		size_t len = strcspn(query, "&");
+
+		if (take_pair(page, query, len, err) != 0)
+			return -1;
+		query += len + (query[len] == '&');
+	}
+	return 0;
+}
+
+/* One row more than the page has says that there is a next one. */
+static void
+put_page(struct buf *out, const struct pg_rows *rows, int limit)
+{
+	struct subscription s = { 0 };
+	int n = pg_count(rows);
+
+	buf_puts(out, "{\"subscriptions\":[");
+	for (int row = 0; row < n && row < limit; row++) {
+		subscription_read(&s, rows, row);
+		buf_puts(out, row == 0 ? "{" : ",{");
+		subscription_json_put(out, &s);
+		buf_puts(out, "}");
+	}
+	buf_puts(out, "],\"next_after\":");
+	if (n > limit)
+		call_put_id(out, s.id);
+	else
+		buf_puts(out, "null");
+	buf_puts(out, "}");
+}
+
+static void
+on_listed(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct call *call = arg;
+	struct buf body = { 0 };
+	struct page page;
+	struct err ignored;
+
+	if (err != NULL) {
+		problem_reply_err(call, err);
+		return;
+	}
+	(void)parse_query(&page, request_query(call->request), &ignored);
+	put_page(&body, rows[0], (int)page.limit);
+	call_json(call, 200, &body);
+}
+
+void
+subscriptions_list(struct call *call)
+{
+	struct pg_batch *batch;
+	struct page page;
+	struct err err;
+
+	if (parse_query(&page, request_query(call->request), &err) != 0) {
+		problem_reply(call, 400, "%s", err.text);
+		return;
+	}
+	batch = pg_batch_new();
+	if (batch == NULL) {
+		problem_reply(call, 503, "out of memory");
+		return;
+	}
+	subscription_list(
+	    batch, call->key.tenant_id, page.after, (int)page.limit + 1);
+	if (desk_submit(call->ingest->desk, batch, on_listed, call, &err) != 0)
+		problem_reply_err(call, &err);
+}
