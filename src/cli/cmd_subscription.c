@@ -1,0 +1,86 @@
+#include "base/err.h"
+#include "command.h"
+#include "out.h"
+#include "pg/pg.h"
+#include "pg/row.h"
+#include "session.h"
+#include "store/subscription.h"
+#include "store/tenant.h"
+
+enum { PAGE = 200 };
+
+static void
+add(struct out *out, const struct subscription *s)
+{
+	out_id(out, "id", s->id);
+	out_text(out, "state", s->state);
+	out_text(out, "state_reason",
+	    s->state_reason[0] == '\0' ? NULL : s->state_reason);
+	out_text(out, "ordering", s->ordering);
+	out_text(out, "on_dead", s->on_dead);
+	out_number(out, "max_attempts", s->max_attempts);
+	out_number(out, "max_in_flight", s->max_in_flight);
+	out_time(out, "created_at", s->created_at);
+	out_raw(out, "event_types", s->event_types);
+	out_text(out, "url", s->url);
+	out_end(out);
+}
+
+/* Add the page after the id `*after`, and move it.  Returns how many rows that
+ * were, -1 on failure. */
+static int
+add_page(struct pg *pg, int64_t tenant, int64_t *after, struct out *out,
+    struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	struct subscription s;
+	int n;
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "subscriptions");
+	subscription_list(batch, tenant, *after, PAGE);
+	if (pg_run(pg, batch, &rows, err) != 0)
+		return -1;
+	n = pg_count(rows[0]);
+	for (int i = 0; i < n; i++) {
+		subscription_read(&s, rows[0], i);
+		add(out, &s);
+		*after = s.id;
+	}
+	pg_rows_free(rows);
+	return n;
+}
+
+static int
+add_all(struct pg *pg, const char *name, struct out *out, struct err *err)
+{
+	int64_t tenant, after = 0;
+	int n;
+
+	if (tenant_find(pg, name, &tenant, err) != 0)
+		return -1;
+	do {
+		n = add_page(pg, tenant, &after, out, err);
+	} while (n == PAGE);
+	return n < 0 ? -1 : 0;
+}
+
+enum status
+cmd_subscription_list(const struct call *call, struct err *err)
+{
+	const char *name = command_value(call, "tenant");
+	struct session session;
+	struct out out;
+	int result = -1;
+
+	if (name == NULL)
+		return command_misused(call, err, "of which --tenant?");
+	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
+	if (session_open(&session, &call->settings, err) == 0)
+		result = add_all(session.pg, name, &out, err);
+	session_close(&session);
+	if (result != 0)
+		return STATUS_FAILED;
+	return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
+}

@@ -1,0 +1,94 @@
+/*
+ * command: one thing that the operator asks for.
+ *
+ * A command is one entry of commands[] and one function in cmd_NAME.c.  Its
+ * words come first; then, in any order, operands, its own options (--tenant
+ * NAME or --tenant=NAME) and the settings that conf.h reads.
+ */
+
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdio.h>
+
+#include "base/conf.h"
+
+struct err;
+
+enum status {
+	STATUS_DONE = 0,
+	STATUS_FAILED = 1,
+	STATUS_USAGE = 2, /* the command line or the settings are wrong */
+	STATUS_PENDING = 3, /* migrate --status: there are migrations to run */
+};
+
+enum { COMMAND_OPTIONS = 4, COMMAND_OPERANDS = 2 };
+
+struct settings {
+	char *database;
+	char *database_role;
+	char *secret_key_file;
+};
+
+extern const struct conf_item settings_items[];
+
+struct command_option {
+	const char *name; /* without dashes; NULL ends */
+	const char *value; /* what it takes, "NAME"; NULL for a flag */
+};
+
+struct call;
+
+struct command {
+	const char *words; /* one, or two: "key create"; NULL ends */
+	const char *operands; /* as the help shows them, "" for none */
+	const char *help; /* one line */
+	struct command_option options[COMMAND_OPTIONS + 1];
+	/* On STATUS_FAILED and STATUS_USAGE `*err` is filled. */
+	enum status (*run)(const struct call *call, struct err *err);
+};
+
+extern const struct command commands[];
+
+/* A command as it was given. */
+struct call {
+	const struct command *command;
+	struct settings settings;
+	const char *operands[COMMAND_OPERANDS];
+	const char *values[COMMAND_OPTIONS]; /* "" for a flag given */
+};
+
+/* The command that argv names; NULL if none. */
+const struct command *command_find(int argc, char *const argv[]);
+
+/*
+ * Read what follows the command's words into `call`, whose command is set.  What is neither operand
+ * nor option of the command is left for conf_load(): it goes to `rest`, which
+ * has room for argc + 1 and begins with argv[0]; `*nrest` says how many.
+ */
+int command_parse(struct call *call, int argc, char *const argv[], char **rest,
+    int *nrest, struct err *err);
+
+/* What was given to an option of the command; NULL if it was not. */
+const char *command_value(const struct call *call, const char *option);
+
+/* Fill `*err` with what the command is to be given.  Returns STATUS_USAGE. */
+enum status command_misused(
+    const struct call *call, struct err *err, const char *why);
+
+/* The command in one line, as "key revoke ID [--json]". */
+void command_usage(FILE *out, const struct command *command);
+
+enum status cmd_doctor(const struct call *call, struct err *err);
+enum status cmd_help(const struct call *call, struct err *err);
+enum status cmd_key_create(const struct call *call, struct err *err);
+enum status cmd_key_list(const struct call *call, struct err *err);
+enum status cmd_key_revoke(const struct call *call, struct err *err);
+enum status cmd_keygen(const struct call *call, struct err *err);
+enum status cmd_migrate(const struct call *call, struct err *err);
+enum status cmd_subscription_list(const struct call *call, struct err *err);
+enum status cmd_tenant_create(const struct call *call, struct err *err);
+enum status cmd_tenant_list(const struct call *call, struct err *err);
+enum status cmd_version(const struct call *call, struct err *err);
+
+#endif
