@@ -1,0 +1,57 @@
+/*
+ * Any octets as a URL: what is accepted has one stable form, of characters
+ * that no parser stumbles over, and no literal that is not global.
+ */
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "core/target.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct target_policy policies[] = {
+	{ .allow_hosts = "" },
+	{ .development = true, .allow_hosts = "" },
+	{ .any_port = true, .allow_hosts = "db, 10.0.0.1,[fd00::1]" },
+};
+
+static void
+check(const struct target *target, const struct target_policy *policy)
+{
+	struct target again;
+	struct err err;
+
+	assert(target->port != 0);
+	assert(target->is_https || policy->development);
+	assert(
+	    strspn(target->host, "abcdefghijklmnopqrstuvwxyz0123456789-.[]:") ==
+	    strlen(target->host));
+	for (const char *p = target->url; *p != '\0'; p++)
+		assert(*p > 0x20 && *p < 0x7f && *p != '\\' && *p != '#');
+	assert(target_parse(&again, target->url, strlen(target->url), policy,
+		   &err) == 0);
+	assert(strcmp(again.url, target->url) == 0);
+	assert(strcmp(again.host, target->host) == 0);
+	assert(again.port == target->port);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t n = sizeof(policies) / sizeof(policies[0]);
+	struct target target;
+	struct err err;
+
+	for (size_t i = 0; i < n; i++) {
+		if (target_parse(&target, (const char *)data, size,
+			&policies[i], &err) == 0)
+			check(&target, &policies[i]);
+		else
+			assert(err.code == ERR_REFUSED && strlen(err.text) > 0);
+	}
+	return 0;
+}

@@ -1,0 +1,109 @@
+"""One bad endpoint harms only itself."""
+
+import socket
+import threading
+import time
+
+from .wait import dawdle, never, until
+
+
+def connections(db):
+    return db.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND application_name LIKE 'postrider-dispatch%%'")
+
+
+def latency(api, endpoint, n):
+    """Median seconds from the post to the request, one event at a time."""
+    waits = []
+    for _ in range(n):
+        before = len(endpoint.requests)
+        began = time.monotonic()
+        api.event({}, type="healthy")
+        until(lambda: len(endpoint.requests) > before, "it arrives")
+        waits.append(endpoint.requests[-1].at - began)
+    return sorted(waits)[n // 2]
+
+
+def test_five_hundred_silent_endpoints_do_not_slow_a_healthy_one(
+        api, make_dispatch, db, endpoint):
+    make_dispatch(max_in_flight=1000)
+    api.subscribe(endpoint.url, event_types=["healthy"])
+    alone = latency(api, endpoint, 15)
+    assert connections(db) == 2
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as silent:
+        for n in range(500):
+            api.subscribe(f"http://127.0.0.1:{silent.getsockname()[1]}/{n}",
+                          event_types=["silent"], timeout_ms=60000)
+        for n in range(2):
+            api.event({"n": n}, type="silent", asset="a")
+        until(lambda: db.value("SELECT count(lease_token) FROM postrider.lane") == 500,
+              "five hundred requests are in flight", seconds=60)
+        beside = latency(api, endpoint, 15)
+        assert connections(db) == 2
+        assert db.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%%'"
+                        " AND datname = current_database()") == 0
+        # Generous, since a machine under test stalls; a blocked loop takes seconds.
+        assert beside < max(10 * alone, 0.5)
+
+
+class Gauge:
+    """How many requests an endpoint has at once."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.now = self.most = 0
+
+    def __call__(self, handler, _):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        dawdle(0.02)
+        with self.lock:
+            self.now -= 1
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+
+def test_the_limit_of_a_subscription_holds_across_dispatchers(
+        api, make_dispatch, db, endpoint):
+    gauge = Gauge()
+    endpoint.script(gauge)
+    api.subscribe(endpoint.url, ordering="none", max_in_flight=7)
+    for _ in range(3):
+        make_dispatch(poll="100ms")
+    for n in range(200):
+        api.event({"n": n})
+    until(lambda: db.rows("SELECT DISTINCT state FROM postrider.deliveries")
+          == [("delivered",)], "all are delivered", seconds=60)
+    assert 1 < gauge.most <= 7
+
+
+def test_a_deep_backlog_does_not_keep_a_new_delivery_waiting(
+        api, make_dispatch, db, make_endpoint):
+    busy, fresh = make_endpoint(), make_endpoint()
+    busy.script(Gauge())
+    api.subscribe(busy.url, event_types=["busy"], ordering="none", max_in_flight=10)
+    api.subscribe(fresh.url, event_types=["fresh"])
+    lines = b"\n".join(b'{"type":"busy","data":%d}' % n for n in range(1000))
+    api.call("POST", "/v1/events/batch", lines,
+             {"Content-Type": "application/x-ndjson"}).expect(202)
+    make_dispatch()
+    until(lambda: len(busy.requests) > 20, "the backlog is being sent")
+    api.event({}, type="fresh")
+    until(lambda: fresh.requests, "the new one is sent at once", seconds=3)
+    assert len(busy.requests) < 1000
+
+
+def test_a_paused_subscription_waits_and_goes_on(api, dispatch, db, endpoint):
+    made = api.subscribe(endpoint.url)
+    db.execute("UPDATE postrider.subscription SET state = 'paused' WHERE id = %s",
+               (made["id"],))
+    api.event({"n": 1})
+    until(lambda: db.value("SELECT rest FROM postrider.turn") == "paused", "it rests")
+    never(lambda: endpoint.requests, "a request while paused")
+    db.execute("UPDATE postrider.subscription SET state = 'active'")
+    db.execute("UPDATE postrider.turn SET rest = NULL")
+    db.execute("NOTIFY postrider_work")
+    until(lambda: endpoint.requests, "it goes on where it was")

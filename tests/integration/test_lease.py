@@ -1,0 +1,126 @@
+"""Leases: a dead worker blocks nothing for long, a late one changes nothing."""
+
+import signal
+
+from .wait import never, until
+
+LEASE = {"lease_margin": "600ms", "poll": "200ms"}
+FAST = {"retry_base_ms": 10, "retry_cap_ms": 10, "timeout_ms": 500}
+
+
+def attempts(db):
+    return db.rows("SELECT attempt, ended FROM postrider.attempt ORDER BY attempt")
+
+
+def state(db):
+    return db.value("SELECT state FROM postrider.deliveries")
+
+
+def test_a_worker_killed_while_sending_consumes_an_attempt(api, make_dispatch, db, endpoint):
+    endpoint.script("hang", 200)
+    api.subscribe(endpoint.url, **FAST)
+    first = make_dispatch(**LEASE)
+    api.event({"n": 1})
+    until(lambda: endpoint.requests, "the first request is under way")
+    first.kill(signal.SIGKILL)
+    make_dispatch(**LEASE)
+    until(lambda: state(db) == "delivered", "another delivers it")
+    assert attempts(db) == [(1, "lease_expired"), (2, "answered")]
+    assert [r.headers["postrider-attempt"] for r in endpoint.requests] == ["1", "2"]
+
+
+def test_every_crash_counts_and_the_last_is_the_end(api, make_dispatch, db, endpoint):
+    endpoint.script("hang")
+    api.subscribe(endpoint.url, **FAST, max_attempts=3)
+    api.event({"n": 1}, asset="a")
+    for n in range(1, 4):
+        dispatch = make_dispatch(**LEASE)
+        until(lambda: len(endpoint.requests) == n, f"request {n} is under way")
+        dispatch.kill(signal.SIGKILL)
+    endpoint.script(200)
+    api.event({"n": 2}, asset="a")
+    make_dispatch(**LEASE)
+    until(lambda: len(endpoint.requests) == 4, "the lane goes on")
+    assert attempts(db)[:3] == [(1, "lease_expired"), (1, "answered"), (2, "lease_expired")] or \
+        db.value("SELECT reason FROM postrider.dead_letters") is not None
+    assert db.rows("SELECT attempts FROM postrider.dead_letters") == [(3,)]
+
+
+def test_a_frozen_worker_that_wakes_too_late_records_nothing(api, make_dispatch, db, endpoint):
+    endpoint.script("hang", 200)
+    api.subscribe(endpoint.url, **FAST)
+    first = make_dispatch(**LEASE)
+    api.event({"n": 1})
+    until(lambda: endpoint.requests, "the first request is under way")
+    first.pause()
+    make_dispatch(**LEASE)
+    until(lambda: state(db) == "delivered", "another delivers it")
+    kept = db.rows("SELECT * FROM postrider.attempt ORDER BY attempt")
+    first.cont()
+    until(lambda: "lease was lost" in first.log(), "the first one finds out")
+    assert db.rows("SELECT * FROM postrider.attempt ORDER BY attempt") == kept
+    assert attempts(db) == [(1, "lease_expired"), (2, "answered")]
+
+
+def test_a_stale_token_cannot_record(api, make_dispatch, db, endpoint):
+    """Not even for the lane that the same worker holds again."""
+    endpoint.script("hang")
+    api.subscribe(endpoint.url, timeout_ms=1500, retry_base_ms=60000, retry_cap_ms=60000)
+    dispatch = make_dispatch(lease_margin="20s")
+    api.event({"n": 1})
+    until(lambda: endpoint.requests, "the request is under way")
+    db.execute("UPDATE postrider.lane SET lease_token = gen_random_uuid()")
+    until(lambda: "lease was lost" in dispatch.log(), "its outcome is refused")
+    assert attempts(db) == []
+    assert db.value("SELECT lease_token IS NOT NULL FROM postrider.lane")
+
+
+def test_a_lease_that_ran_out_cannot_record(api, make_dispatch, db, endpoint):
+    endpoint.script("hang")
+    api.subscribe(endpoint.url, timeout_ms=1000)
+    dispatch = make_dispatch(lease_margin="20s", poll="1h")
+    api.event({"n": 1})
+    until(lambda: endpoint.requests, "the request is under way")
+    db.execute("UPDATE postrider.lane SET lease_until = now() - interval '1 hour'")
+    until(lambda: "lease was lost" in dispatch.log() or ("lease_expired",) in db.rows(
+        "SELECT ended FROM postrider.attempt"), "its outcome is refused")
+    assert ("timed_out",) not in db.rows("SELECT ended FROM postrider.attempt")
+
+
+def test_a_worker_that_wakes_between_claim_and_send_does_not_send(
+        api, make_dispatch, db, endpoint):
+    """It is frozen as soon as the claim is committed; its leases are gone when it wakes."""
+    api.subscribe(endpoint.url, ordering="none", **FAST, max_in_flight=1000)
+    first = make_dispatch(**LEASE, start=False)
+    for n in range(200):
+        api.event({"n": n})
+    first.start()
+    until(lambda: db.value("SELECT count(*) FROM postrider.lane WHERE lease_token IS NOT NULL"),
+          "it has leases")
+    first.pause()
+    until(lambda: db.value("SELECT count(*) FROM postrider.lane"
+                           " WHERE lease_until > now()") == 0, "they are gone")
+    make_dispatch(**LEASE)
+    first.cont()
+    until(lambda: db.rows("SELECT DISTINCT state FROM postrider.deliveries")
+          == [("delivered",)], "all are delivered", seconds=30)
+    requests = {}
+    for request in endpoint.requests:
+        key = (request.headers["webhook-id"], request.headers["postrider-attempt"])
+        requests[key] = requests.get(key, 0) + 1
+    assert max(requests.values()) == 1, "one attempt on record is at most one request"
+
+
+def test_a_head_locked_from_outside_does_not_let_its_successor_pass(
+        api, make_dispatch, db, cluster, endpoint):
+    api.subscribe(endpoint.url)
+    api.event({"n": 1}, asset="a")
+    api.event({"n": 2}, asset="a")
+    with cluster.connect(db.name) as other:
+        other.autocommit = False
+        other.execute("SELECT FROM postrider.lane FOR UPDATE")
+        make_dispatch(poll="50ms")
+        never(lambda: endpoint.requests, "a request of the locked lane")
+        other.rollback()
+    until(lambda: len(endpoint.requests) == 2, "both go once it is free")
+    assert [b'"n": 1' in r.body for r in endpoint.requests] == [True, False]
