@@ -49,15 +49,18 @@ install_missing() {
 		-o Dpkg::Use-Pty=0 install $missing >/dev/null
 }
 
-# build PRESET: configure and compile, quietly unless it fails.
+# build PRESET [OPTION...]: configure and compile, quietly unless it fails.
 build() {
-	say "building preset $1"
-	log=build/$1.log
+	preset=$1
+	say "building preset $preset"
+	log=build/$preset.log
 	mkdir -p build
-	if ! { cmake --preset "$1" && cmake --build --preset "$1"; } >"$log" 2>&1
+	shift
+	if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset"; } \
+		>"$log" 2>&1
 	then
 		tail -n 60 "$log" >&2
-		die "preset $1 does not build; all of it is in $log"
+		die "preset $preset does not build; all of it is in $log"
 	fi
 }
 

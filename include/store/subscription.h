@@ -13,7 +13,6 @@ struct pg_batch;
 struct pg_rows;
 
 enum {
-	SUBSCRIPTION_URL_MAX = 2048, /* octets, as it is given */
 	SUBSCRIPTION_TYPES_MAX = 100,
 	SUBSCRIPTION_PATTERN_MAX = 256, /* octets of one of its types */
 };

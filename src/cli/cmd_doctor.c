@@ -221,7 +221,6 @@ cmd_doctor(const struct call *call, struct err *err)
 		return STATUS_FAILED;
 	if (doctor.nbad == 0)
 		return STATUS_DONE;
-	(void)err_set(
-	    err, ERR_BROKEN, "%d checks found something to mend", doctor.nbad);
+	(void)err_set(err, ERR_BROKEN, "what is bad above is to be mended");
 	return STATUS_FAILED;
 }

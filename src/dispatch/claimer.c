@@ -195,24 +195,15 @@ on_taken(void *arg, struct pg_rows *const *rows, const struct err *err)
 	step(claimer);
 }
 
-/* Remember for which of the turns there was nothing to claim. */
+/* Take a turn off the list: there was something to claim for it. */
 static void
-note_empty(struct claimer *claimer, const struct pg_rows *rows)
+strike(struct claimer *claimer, int64_t subscription_id)
 {
-	int n = pg_count(rows);
-
-	claimer->nempty = 0;
-	for (size_t t = 0; t < claimer->ntaken; t++) {
-		struct lane_lease lease = { 0 };
-		bool is_served = false;
-
-		for (int i = 0; i < n && !is_served; i++) {
-			lane_claim_read(rows, i, &lease);
-			is_served = lease.subscription_id == claimer->taken[t];
+	for (size_t i = 0; i < claimer->nempty; i++)
+		if (claimer->empty[i] == subscription_id) {
+			claimer->empty[i] = claimer->empty[--claimer->nempty];
+			return;
 		}
-		if (!is_served)
-			claimer->empty[claimer->nempty++] = claimer->taken[t];
-	}
 }
 
 static void
@@ -227,10 +218,12 @@ on_claimed(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (!answered(claimer, err))
 		return;
 	claimer->is_open = false;
-	note_empty(claimer, rows[0]);
+	memcpy(claimer->empty, claimer->taken, sizeof(claimer->taken));
+	claimer->nempty = claimer->ntaken;
 	n = pg_count(rows[0]);
 	for (int i = 0; i < n; i++) {
 		lane_claim_read(rows[0], i, &lease);
+		strike(claimer, lease.subscription_id);
 		if (attempt_new(&attempt, claimer->worker, &lease,
 			claimer->asked_at, &failed) != 0)
 			log_error(

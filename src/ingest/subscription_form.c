@@ -65,8 +65,6 @@ take_url(struct reading *r, const struct field *field,
 	int rc = take_text(r, &url, value);
 
 	(void)field;
-	if (rc == 0 && url.len - 1 > SUBSCRIPTION_URL_MAX)
-		rc = refuse(r, "must be at most 2048 bytes long");
 	if (rc == 0)
 		rc = target_parse(
 		    &r->out->target, url.data, url.len - 1, r->policy, r->err);

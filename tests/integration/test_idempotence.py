@@ -7,6 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from .wait import until
 
 
+def lock_waits(db):
+    return db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                    " AND datname = current_database()")
+
+
 def post(api, text):
     return api.post("/v1/events", text.encode() if isinstance(text, str) else text)
 
@@ -100,8 +105,7 @@ def test_a_repeat_waits_for_the_first_to_be_committed(api, db, admin_key, make_i
             thread = threading.Thread(
                 target=lambda: answers.append(api.post("/v1/events", event)))
             thread.start()
-            until(lambda: db.value("SELECT count(*) FROM pg_locks WHERE NOT granted"),
-                  "the post waits for the other transaction")
+            until(lambda: lock_waits(db), "the post waits for the other transaction")
             other.execute("ROLLBACK" if rollback else "COMMIT")
             thread.join()
         return answers.pop().status
@@ -156,24 +160,49 @@ def test_one_bad_event_never_fails_its_neighbours(api, db, endpoint):
 def test_a_deadlock_is_tried_again(api, db, endpoint):
     """Somebody else's transaction and the batch wait for each other."""
     made = api.subscribe(endpoint.url)["id"]
-    db.execute("ALTER SYSTEM SET deadlock_timeout = '50ms'")
-    db.execute("SELECT pg_reload_conf()")
-    try:
-        with db.cluster.connect(db.name) as other, ThreadPoolExecutor(1) as pool:
-            other.execute("SET deadlock_timeout = '1h'")
-            other.execute("BEGIN")
-            other.execute("SELECT FROM postrider.turn WHERE subscription_id = %s FOR UPDATE",
-                          (made,))
-            posted = pool.submit(api.post, "/v1/events",
-                                 {"id": "x", "type": "t", "asset": "a", "data": 1})
-            until(lambda: db.value("SELECT count(*) FROM pg_locks WHERE NOT granted"),
-                  "the batch waits for the turn")
-            other.execute(
-                "INSERT INTO postrider.event (tenant_id, event_id, type, fan_out, fingerprint)"
-                " VALUES (1, 'x', 't', 0, '\\x00') ON CONFLICT DO NOTHING")
-            other.execute("ROLLBACK")
-            posted.result().expect(202)
-    finally:
-        db.execute("ALTER SYSTEM RESET deadlock_timeout")
-        db.execute("SELECT pg_reload_conf()")
+    with db.cluster.connect(db.name) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("SET deadlock_timeout = '1h'")  # so that the batch is the victim
+        other.execute("BEGIN")
+        other.execute("SELECT FROM postrider.turn WHERE subscription_id = %s FOR UPDATE",
+                      (made,))
+        posted = pool.submit(api.post, "/v1/events",
+                             {"id": "x", "type": "t", "asset": "a", "data": 1})
+        until(lambda: lock_waits(db), "the batch waits for the turn")
+        other.execute(
+            "INSERT INTO postrider.event (tenant_id, event_id, type, fan_out, fingerprint)"
+            " VALUES (1, 'x', 't', 0, '\\x00') ON CONFLICT DO NOTHING")
+        other.execute("ROLLBACK")
+        posted.result().expect(202)
+    assert "batches_failed_total 1\n" in api.get("/metrics").body.decode()
     assert db.value("SELECT count(*) FROM postrider.delivery") == 1
+
+
+def test_a_lost_answer_to_commit_is_said_and_repeating_tells(api, db, endpoint):
+    """The commit waits for a standby that is not there; then the connection is cut."""
+    api.subscribe(endpoint.url)
+    db.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    db.execute("SELECT pg_reload_conf()")
+    waits = ("FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+             " AND datname = current_database()")
+    single, kind = {"type": "t", "data": 1}, {"Content-Type": "application/x-ndjson"}
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            for path, body, headers in (
+                    ("/v1/events", json.dumps(single).encode(), {}),
+                    ("/v1/events/batch", b'{"id":"x","type":"t","data":1}', kind)):
+                posted = pool.submit(api.post, path, body, headers=headers)
+                until(lambda: db.value(f"SELECT count(*) {waits}"), "the commit waits")
+                db.rows(f"SELECT pg_terminate_backend(pid) {waits}")
+                lost = posted.result().expect(504)
+                ids = lost["ids"] if "ids" in lost else [lost["id"]]
+                assert db.value("SELECT count(*) FROM postrider.event WHERE event_id = %s",
+                                (ids[0],)) == 1
+                db.execute("ALTER SYSTEM RESET synchronous_standby_names")
+                db.execute("SELECT pg_reload_conf()")
+                until(lambda: api.post("/v1/events", {**single, "id": ids[0]}).status == 200,
+                      "repeating the id tells that it was accepted")
+                db.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+                db.execute("SELECT pg_reload_conf()")
+    finally:
+        db.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        db.execute("SELECT pg_reload_conf()")

@@ -4,12 +4,18 @@ import json
 import re
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from .api import Api
 from .wait import until
 
 EVENT = {"type": "order.paid", "data": {"n": 1}}
 NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def lock_waits(db):
+    return db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                    " AND datname = current_database()")
 
 
 def problem(answer, status):
@@ -280,7 +286,7 @@ WRONG_SUBSCRIPTIONS = [
     ({"url": "http://10.0.0.1/"}, "/url"),
     ({"url": "https://169.254.169.254/"}, "/url"),
     ({"url": "https://user@example.com/"}, "/url"),
-    ({"url": "https://example.com/" + "x" * 2048}, "/url"),
+    ({"url": "https://example.com/" + "x" * 8192}, "/url"),
     ({"url": 7}, "/url"),
     ({"event_types": []}, "/event_types"),
     ({"event_types": "*"}, "/event_types"),
@@ -313,6 +319,12 @@ def test_a_subscription_that_is_wrong_is_refused_with_its_field(api, db, endpoin
         body = problem(api.post("/v1/subscriptions", {"url": endpoint.url, **change}), 422)
         assert body["pointer"] == pointer, change
     assert db.value("SELECT count(*) FROM postrider.subscription") == 0
+
+
+def test_the_longest_url_is_taken(api):
+    url = "https://example.com/"
+    made = api.subscribe(url + "x" * (8192 - len(url)))
+    assert len(made["url"]) == 8192
 
 
 def test_a_subscription_that_cannot_be_read_is_refused(api):
@@ -452,6 +464,33 @@ def test_a_hung_database_is_given_up_on(make_ingest, admin_key, db, endpoint):
           "events are taken again")
 
 
+def test_what_waits_is_bounded(make_ingest, admin_key, db):
+    """Two transactions hang, a thousand events wait: more are turned away."""
+    ingest = make_ingest(max_queued_events=1000, statement_timeout="60s")
+    api = ingest.api(admin_key)
+    api.event(1)
+
+    def lines():
+        return batch(api, *[{"type": "t", "data": 1}] * 1000)
+
+    with db.cluster.connect(db.name) as blocker, ThreadPoolExecutor(3) as pool:
+        blocker.execute("BEGIN; LOCK TABLE postrider.event")
+        posted = []
+        for waiting in ("queued_events 0", "queued_events 0", "queued_events 1000"):
+            posted.append(pool.submit(lines))
+            until(lambda n=len(posted): lock_waits(db) == min(n, 2),
+                  "a transaction waits for the lock")
+            until(lambda text=waiting: f"{text}\n" in api.get("/metrics").body.decode(),
+                  waiting)
+        answer = api.post("/v1/events", EVENT)
+        problem(answer, 503)
+        assert answer.headers["Retry-After"] == "1"
+        blocker.execute("ROLLBACK")
+        assert [future.result().status for future in posted] == [202, 202, 202]
+    api.event(1)
+    assert db.value("SELECT count(*) FROM postrider.event") == 3002
+
+
 def test_a_signal_lets_what_is_in_hand_be_answered(make_ingest, admin_key, db):
     ingest = make_ingest()
     api = ingest.api(admin_key)
@@ -461,8 +500,7 @@ def test_a_signal_lets_what_is_in_hand_be_answered(make_ingest, admin_key, db):
         thread = threading.Thread(
             target=lambda: answers.append(api.post("/v1/events", EVENT)))
         thread.start()
-        until(lambda: db.value("SELECT count(*) FROM pg_locks WHERE NOT granted"),
-              "the event waits for the lock")
+        until(lambda: lock_waits(db), "the event waits for the lock")
         ingest.kill(signal.SIGTERM)
         until(lambda: "stopping" in ingest.log(), "it is stopping")
         blocker.execute("ROLLBACK")

@@ -93,6 +93,19 @@ def test_a_failing_migration_leaves_no_trace(empty):
     assert db.value("SELECT to_regclass('postrider.stuck')") is None
 
 
+def test_a_migration_that_cannot_be_recorded_has_not_happened(empty):
+    db, cli = empty
+    cli("migrate")
+    db.execute("DROP SCHEMA postrider CASCADE")
+    db.execute("CREATE SCHEMA postrider AUTHORIZATION postrider_owner")
+    db.execute("CREATE TABLE postrider.schema_migration (version integer CHECK (version < 1),"
+               " name text, checksum text)")
+    db.execute("ALTER TABLE postrider.schema_migration OWNER TO postrider_owner")
+    assert "0001_queue" in refused(cli, "migrate")
+    assert db.rows("SELECT relname FROM pg_class"
+                   " WHERE relnamespace = 'postrider'::regnamespace") == [("schema_migration",)]
+
+
 @pytest.mark.parametrize("command", [("migrate",), ("migrate", "--status"), ("tenant", "list")])
 def test_a_changed_migration_is_refused(empty, command):
     db, cli = empty
@@ -128,7 +141,7 @@ def test_an_ordinary_user_who_may_create_migrates(cluster, template, empty):
     assert user.json("migrate")
     db.execute(f"REVOKE CREATE ON DATABASE {db.name} FROM plain_migrator")
     assert user.json("migrate") == []
-    db.execute(f"DROP ROLE plain_migrator")
+    db.execute("DROP ROLE plain_migrator")
 
 
 def test_a_stranger_does_not_migrate(cluster, template, empty):

@@ -172,6 +172,7 @@ def test_answers_carry_their_headers(sender):
 @pytest.mark.parametrize("path", [
     "/", "/norma", "/normality", "/status", "/status/", "/status/99", "/status/0200",
     "/status/100", "/flaky?fail=x", "/slow?ms=-1", "/flaky?fail=%00", "/receiptsx",
+    "/normal/" + "x" * 1024,
 ])
 def test_what_is_no_endpoint_is_not_found(sender, path):
     assert sender.post(path).status == 404
@@ -283,6 +284,13 @@ def test_a_changed_body_does_not_verify(sender):
     assert Api(sender.port).post("/normal", body, headers=headers).status == 200
 
 
+@pytest.mark.parametrize("event_id", ["evt 1", "evt/1", "e" * 129])
+def test_an_id_that_is_none_is_refused_although_it_is_signed(sender, event_id):
+    answer = sender.post("/normal", event_id)
+    assert (answer.status, answer.body) == (401, b"malformed")
+    assert sender.path("/normal")["effects"] == 0
+
+
 def test_a_foreign_key_does_not_verify(sender):
     assert sender.post("/normal", key=b"x" * 32).status == 401
 
@@ -329,6 +337,15 @@ def test_secrets_are_found_as_soon_as_they_are_written(sender, secrets_file):
     assert sender.post("/normal", key=KEY).status == 401
 
 
+def test_the_longest_prefix_counts_wherever_it_stands(sender, secrets_file):
+    other = secrets.token_bytes(64)
+    secrets_file.write_text(f"/normal/a whsec_{base64.b64encode(other).decode()}\n"
+                            f"/normal {SECRET}\n/ {SECRET}\n")
+    assert sender.post("/normal/a/b", key=other).status == 200
+    assert sender.post("/normal/a", key=KEY).status == 401
+    assert sender.post("/normal/b", key=KEY).status == 200
+
+
 def test_a_broken_secrets_file_leaves_what_was_known(sender, secrets_file):
     assert sender.post("/normal").status == 200
     secrets_file.write_text("/normal whsec_short\n")
@@ -361,7 +378,10 @@ def test_a_repeat_has_one_effect_and_keeps_the_first_body(sender, records):
 
 def test_a_body_that_is_no_event_is_refused(sender):
     for body in (b"", b"{", b"[]", b'{"asset": 1}', b'{"asset": ""}',
-                 b'{"asset": "\xc0\x80"}', b'{"asset": "a\\u0000b"}'):
+                 b'{"asset": "\xc0\x80"}', b'{"asset": "\xe0\x80\x80"}',
+                 b'{"asset": "\xed\xa0\x80"}', b'{"asset": "\xf0\x80\x80\x80"}',
+                 b'{"asset": "\xf4\x90\x80\x80"}', b'{"asset": "\xff"}',
+                 b'{"asset": "a\\u0000b"}', b'{"asset": "a\\nb"}'):
         assert sender.post("/normal", body=body).status == 400
     assert sender.path("/normal")["effects"] == 0
 
@@ -493,13 +513,14 @@ def test_it_does_not_wait_for_ever_when_it_ends(own):
             own.open("/endless", "c")]
     until(lambda: Api(own.port).get("/receipts").json["totals"]["requests"] == 3,
           "all are in hand")
-    reader = threading.Thread(target=lambda: held[2].getresponse().read())
+    reader = threading.Thread(target=lambda: held[2].getresponse().read(), daemon=True)
     reader.start()
     own.program.kill(signal.SIGTERM)
     assert held[1].getresponse().status == 200
     with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
         held[0].getresponse()
-    reader.join()
+    reader.join(timeout=20)
+    assert not reader.is_alive()
     assert own.program.wait() == 0
 
 

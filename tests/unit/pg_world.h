@@ -175,7 +175,7 @@ things(struct world *w)
 	char answer[128];
 
 	admin_ask(w, "SELECT count(*) FROM thing", answer);
-	return atoi(answer);
+	return (int)strtol(answer, NULL, 10);
 }
 
 static inline void
@@ -206,7 +206,7 @@ set_up_world(void **state)
 	if (script_open(&w->admin, conninfo, "test_pg", &err) != 0)
 		fail_msg("%s", err.text);
 	admin_run(w, "SET client_min_messages = error;"
-		     "DROP TABLE IF EXISTS thing, later;"
+		     "DROP TABLE IF EXISTS thing, thing_away, later;"
 		     "CREATE TABLE thing (id int PRIMARY KEY);"
 		     "CREATE TABLE later (id int UNIQUE DEFERRABLE"
 		     " INITIALLY DEFERRED)");

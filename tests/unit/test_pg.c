@@ -357,10 +357,11 @@ test_settings_are_ours(void **state)
 		{ "role", "pg_monitor" },
 	};
 	struct world *w = world(state);
-	size_t used = strlen(w->conninfo);
+	char conninfo[400];
 
-	(void)snprintf(w->conninfo + used, sizeof(w->conninfo) - used,
-	    " client_encoding=LATIN1");
+	(void)snprintf(conninfo, sizeof(conninfo), "%s client_encoding=LATIN1",
+	    w->conninfo);
+	w->conf.conninfo = conninfo;
 	w->conf.role = "pg_monitor";
 	w->conf.statements = statements + SHOW;
 	connect_world(w);
@@ -375,6 +376,8 @@ test_settings_are_ours(void **state)
 		assert_string_equal(pg_get_text(rows[0], 0, 0), expected[i][1]);
 		pg_rows_free(rows);
 	}
+	pg_close(w->pg);
+	w->pg = NULL;
 }
 
 int
