@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 from programs import Failure
 from show import say, title
 from stack import SIGNALS, Stack
-from story import LOSS, Story
+from story import Story
 
 
 class Interrupted(Exception):
@@ -30,25 +31,40 @@ def arguments():
     return parser.parse_args()
 
 
+def write_env(stack):
+    """What a shell needs to talk to the demo; the key stays out of every argv."""
+    auth = stack.folder / "auth"
+    env = stack.folder / "env"
+    for path in (auth, env):
+        path.touch(mode=0o600)
+    auth.write_text(f"Authorization: Bearer {stack.key}\n")
+    values = {
+        "INGEST": f"http://127.0.0.1:{stack.api.connection.port}",
+        "RECEIVER": f"http://127.0.0.1:{stack.receiver.connection.port}",
+        "AUTH": auth,
+        "PGHOST": stack.postgres.dir, "PGUSER": "postgres", "PGDATABASE": "postrider",
+        "POSTRIDER_DATABASE": stack.postgres.conninfo("postrider"),
+        "POSTRIDER_SECRET_KEY_FILE": stack.folder / "secret.key",
+        "PATH": f"{stack.bin}:{os.environ['PATH']}",
+    }
+    env.write_text("".join(f"export {name}={shlex.quote(str(value))}\n"
+                           for name, value in values.items()))
+    return env, values
+
+
 def serve(stack):
-    ingest = f"http://127.0.0.1:{stack.api.connection.port}"
-    receiver = f"http://127.0.0.1:{stack.receiver.connection.port}"
+    env, values = write_env(stack)
     title("It goes on until Ctrl-C")
     say(f"""\
-  ingest     {ingest}
-  receiver   {receiver}/receipts
+  ingest     {values["INGEST"]}
+  receiver   {values["RECEIVER"]}/receipts
   key        {stack.key}
   database   psql -h {stack.postgres.dir} -U postgres postrider
   logs       {stack.folder}/*.log
 
-  Post an event of your own, and see it arrive:
+  For the tour in README.md, in another terminal:
 
-    curl -sS {ingest}/v1/events \\
-      -H 'Authorization: Bearer {stack.key}' \\
-      -H 'Content-Type: application/json' \\
-      -d '{{"type": "pump.inspected", "asset": "pump-1", "data": {{"bar": 6.1}}}}'
-    curl -sS '{receiver}/receipts?path={LOSS}&events=1'
-    psql -h {stack.postgres.dir} -U postgres postrider -c 'TABLE postrider.deliveries'
+    . {env}
 """)
     while True:
         stack.check()

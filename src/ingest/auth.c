@@ -17,7 +17,8 @@ enum {
 	KEY_TEXT_MAX = 256,
 };
 
-#define KEEP (5 * USEC_PER_SEC)
+/* A flood of wrong keys, each a look-up, does not turn away those who are known. */
+#define KEEP (60 * USEC_PER_SEC)
 
 struct slot {
 	unsigned char hash[KEY_HASH];

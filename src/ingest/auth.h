@@ -1,7 +1,7 @@
 /*
  * auth: whose key comes with a request, and may it do this?
  *
- * Keys are remembered by their hash for a moment, so that a stream of events
+ * Keys are remembered by their hash for a minute, so that a stream of events
  * costs no query an event.  That delays no revocation: the batch that accepts
  * events asks again which keys are valid, and every other route asks each time.
  * Keys are 256 random bits and are looked up by hash, so the time that a look-up

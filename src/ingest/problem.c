@@ -163,6 +163,10 @@ problem_reply_err_with(
 		break;
 	case ERR_REFUSED:
 		status = 422;
+		/* Our own words say enough; the database's are for us. */
+		detail = err->text;
+		if (err->sqlstate[0] == '\0')
+			break;
 		detail = "the database does not take this content";
 		complain(call, err);
 		break;

@@ -150,6 +150,29 @@ def test_an_id_in_a_path_may_be_escaped(api):
         assert api.get(path).status == status, path
 
 
+def subscribe_many(db, n):
+    """`n` subscriptions of the first tenant that take all events."""
+    db.execute("WITH made AS (INSERT INTO postrider.subscription (tenant_id, url)"
+               " SELECT min(id), 'http://127.0.0.1:1/' FROM postrider.tenant,"
+               f" generate_series(1, {n}) AS g GROUP BY g RETURNING id, tenant_id),"
+               " p AS (INSERT INTO postrider.subscription_pattern"
+               " SELECT tenant_id, '*', id FROM made)"
+               " INSERT INTO postrider.turn (subscription_id) SELECT id FROM made")
+
+
+def test_a_wide_fan_out_is_parted_among_transactions(api, db, admin_key):
+    """Eight events for six thousand subscriptions each: at most three at once."""
+    subscribe_many(db, 6000)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda n: api.event(n, id=f"e{n}", asset="a"), range(8)))
+    assert [event["deliveries"] for event in made] == [6000] * 8
+    assert db.value("SELECT count(*) FROM postrider.delivery") == 48000
+    assert db.value("SELECT max(n) FROM (SELECT count(*) AS n FROM postrider.event"
+                    " GROUP BY xmin::text) x") <= 3
+    body = problem(batch(api, *[EVENT] * 17), 422)
+    assert "102000 deliveries" in body["detail"]
+
+
 # -- batches --
 
 def test_a_batch_is_accepted_as_a_whole_and_in_order(api, db, endpoint):
