@@ -45,13 +45,16 @@ add_number(struct message *out, struct offsets *offsets, const char *name,
 	end(out);
 }
 
-/* One signature a valid secret, newest first, as Standard Webhooks has it. */
-static void
+/*
+ * One signature a valid secret, newest first, as Standard Webhooks has it.
+ * Returns how many there are.
+ */
+static size_t
 add_signatures(struct message *out, struct offsets *offsets,
     const struct endpoint *endpoint, const struct lane_lease *lease,
     int64_t timestamp, usec_t now)
 {
-	const char *space = "";
+	size_t n = 0;
 
 	begin(out, offsets, "webhook-signature");
 	for (size_t i = 0; i < endpoint->nsecrets; i++) {
@@ -59,12 +62,13 @@ add_signatures(struct message *out, struct offsets *offsets,
 
 		if (secret->valid_until <= now)
 			continue;
-		buf_puts(&out->text, space);
+		if (n++ > 0)
+			buf_puts(&out->text, " ");
 		sign_standard(&out->text, &secret->secret, lease->event_id,
 		    timestamp, lease->body, lease->len);
-		space = " ";
 	}
 	end(out);
+	return n;
 }
 
 static void
@@ -86,20 +90,20 @@ message_write(struct message *out, const struct endpoint *endpoint,
 {
 	int64_t timestamp = wall / USEC_PER_SEC;
 	struct offsets offsets = { 0 };
+	size_t signatures;
 
 	*out = (struct message){ 0 };
-	if (endpoint->nsecrets == 0)
-		return -1;
 	add(out, &offsets, "Content-Type", "application/json");
 	add(out, &offsets, "User-Agent", "postrider/" POSTRIDER_VERSION);
 	add(out, &offsets, "webhook-id", lease->event_id);
 	add_number(out, &offsets, "webhook-timestamp", timestamp);
-	add_signatures(out, &offsets, endpoint, lease, timestamp, now);
+	signatures =
+	    add_signatures(out, &offsets, endpoint, lease, timestamp, now);
 	add_number(out, &offsets, "postrider-position", lease->delivery_id);
 	add_number(out, &offsets, "postrider-attempt", lease->attempt);
 	if (endpoint->older_signature)
 		add_older(out, &offsets, endpoint, lease, timestamp);
-	if (out->text.failed)
+	if (out->text.failed || signatures == 0)
 		return -1;
 	for (size_t i = 0; i < offsets.n; i++)
 		out->headers[i] = out->text.data + offsets.at[i];

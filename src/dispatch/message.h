@@ -20,7 +20,8 @@ struct message {
 /*
  * Write the headers for sending `lease` to `endpoint`, signed for the time
  * `wall` with each secret that is valid at `now`.  0, or -1 if memory or
- * OpenSSL fails.  Free with message_fini() in either case.
+ * OpenSSL fails, or if no secret is valid: nothing is sent unsigned.  Free with
+ * message_fini() in either case.
  */
 int message_write(struct message *out, const struct endpoint *endpoint,
     const struct lane_lease *lease, usec_t wall, usec_t now);
