@@ -17,6 +17,8 @@
 -- arrays, from 1.  One that is missing was no longer ours: its lease ran out,
 -- and another worker has the lane.  Where the next head was handed back there
 -- is a second row, with the new token and what the attempt, its first, needs.
+-- It is not while another lane of the subscription has been due for a second:
+-- at its limit, lanes that never run dry would keep all others waiting.
 --
 -- Every part sees the tables as they were when the statement began; a lane is
 -- written by exactly one of moved, emptied and waiting.  OFFSET 0 keeps the
@@ -84,9 +86,25 @@ WITH outcome AS MATERIALIZED (
     INSERT INTO postrider.audit (actor, tenant_id, action, subject)
     SELECT 'dispatch', tenant_id, 'subscription.disabled', id::text
       FROM disabled
+), crowded AS MATERIALIZED (
+    SELECT o.subscription_id
+      FROM (SELECT DISTINCT subscription_id
+              FROM outcome
+             WHERE hands_back
+               AND tail_id > head_id) o
+     WHERE EXISTS (
+           SELECT
+             FROM postrider.lane w
+            WHERE w.subscription_id = o.subscription_id
+              AND w.due_at < statement_timestamp() - interval '1 second')
 ), next AS MATERIALIZED (
     SELECT o.ord, o.lane_id, n.id AS head_id, n.event_no,
-           o.hands_back AND NOT o.disables AS hands_back, o.timeout_ms
+           o.hands_back
+           AND NOT o.disables
+           AND o.subscription_id
+               <> ALL (ARRAY (SELECT subscription_id FROM crowded))
+           AS hands_back,
+           o.timeout_ms
       FROM outcome o
       LEFT JOIN LATERAL (
            SELECT d.id, d.event_no
@@ -121,7 +139,7 @@ WITH outcome AS MATERIALIZED (
      WHERE l.id = n.lane_id
        AND n.head_id IS NOT NULL
     RETURNING n.ord, l.id, l.subscription_id, l.lease_token, l.head_id,
-              l.head_event_no
+              l.head_event_no, n.timeout_ms
 ), waiting AS (
     UPDATE postrider.lane l
        SET due_at = CASE
@@ -144,12 +162,13 @@ SELECT ord,
        NULL::bigint AS version,
        NULL::bigint AS head_id,
        NULL::bigint AS head_event_no,
+       NULL::integer AS timeout_ms,
        NULL::text AS event_id,
        NULL::bytea AS body
   FROM outcome
  UNION ALL
 SELECT m.ord, m.lease_token, m.id, m.subscription_id, s.version, m.head_id,
-       m.head_event_no, e.event_id, e.body
+       m.head_event_no, m.timeout_ms, e.event_id, e.body
   FROM moved m
   JOIN postrider.subscription s ON s.id = m.subscription_id
   LEFT JOIN postrider.event e ON e.event_no = m.head_event_no

@@ -1,19 +1,28 @@
--- lane_hold: lock the lanes whose leases are still ours.
+-- lane_hold: lock the lanes of outcomes.
 --
 --   $1 bigint[]  lanes
---   $2 uuid[]    the tokens of our leases
 --
 -- Returns nothing of interest.  delivery_record follows in the same
 -- transaction: only a statement that begins after the lock was had sees every
--- delivery that was appended behind the head.
+-- delivery that was appended behind the head.  It also sees whose lease it is.
+--
+-- The lanes are put in order first and locked then: a lock taken within the
+-- look-up would be had in the order of the outcomes.
 
+WITH ours AS MATERIALIZED (
+    SELECT l.id
+      FROM unnest($1::bigint[]) AS o (lane_id)
+     CROSS JOIN LATERAL (
+           SELECT id, subscription_id, asset
+             FROM postrider.lane
+            WHERE id = o.lane_id
+           OFFSET 0) l
+     ORDER BY l.subscription_id, l.asset COLLATE "C", l.id
+)
 SELECT l.id
-  FROM unnest($1::bigint[], $2::uuid[]) AS o (lane_id, token)
+  FROM ours o
  CROSS JOIN LATERAL (
-       SELECT id, subscription_id, asset, lease_token
+       SELECT id
          FROM postrider.lane
-        WHERE id = o.lane_id
-       OFFSET 0) l
- WHERE l.lease_token = o.token
- ORDER BY l.subscription_id, l.asset COLLATE "C", l.id
-   FOR NO KEY UPDATE OF l;
+        WHERE id = o.id
+          FOR NO KEY UPDATE) l;

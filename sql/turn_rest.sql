@@ -1,12 +1,14 @@
 -- turn_rest: out of the round, for what has nothing to claim.
 --
---   $1 bigint[]  subscriptions, held by turn_exclude
+--   $1 bigint[]  subscriptions, tried by turn_exclude
 --
--- Returns how many still have something to claim, and stay.  A resting turn
+-- Returns how many stay in the round: they have something to claim, or are not
+-- held by this transaction, which alone is why xmax names it.  A resting turn
 -- says why, and wakes when its earliest lane falls due.
 
-WITH now_due AS MATERIALIZED (
+WITH in_round AS MATERIALIZED (
     SELECT t.subscription_id,
+           t.xmax = pg_current_xact_id()::xid AS is_held,
            s.state,
            (SELECT min(l.due_at)
               FROM postrider.lane l
@@ -32,13 +34,14 @@ WITH now_due AS MATERIALIZED (
                          WHEN n.state = 'active' AND NOT n.at_limit
                          THEN n.due_at
                      END
-      FROM now_due n
+      FROM in_round n
      WHERE t.subscription_id = n.subscription_id
+       AND n.is_held
        AND (n.state <> 'active'
             OR n.at_limit
             OR n.due_at IS NULL
             OR n.due_at > statement_timestamp())
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM now_due)
+SELECT (SELECT count(*) FROM in_round)
        - (SELECT count(*) FROM rested) AS staying;

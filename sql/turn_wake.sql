@@ -4,7 +4,8 @@
 --
 -- Returns one row: how many woke; whether the round has anybody in it; and in
 -- how many microseconds the next lane falls due or the next lease runs out
--- (null if none), so that a dispatcher sleeps exactly so long.
+-- (null if none), so that a dispatcher sleeps exactly so long.  None are left
+-- if one is past that somebody else holds.
 
 WITH due AS (
     SELECT subscription_id
@@ -26,7 +27,7 @@ SELECT (SELECT count(*) FROM woken) AS woken,
        (extract(epoch FROM
             least((SELECT min(wake_at)
                      FROM postrider.turn
-                    WHERE wake_at > statement_timestamp()),
+                    WHERE wake_at IS NOT NULL),
                   (SELECT min(lease_until)
                      FROM postrider.lane
                     WHERE lease_token IS NOT NULL))

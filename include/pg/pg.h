@@ -15,8 +15,10 @@
  *
  * Errors of the server become codes by their SQLSTATE: ERR_RETRY for what
  * passes (08, 40, 53, 55P03, 57, 58, a time-out or a standby in class 25),
- * ERR_REFUSED for input it does not take (22, 23, 54, P0), else ERR_BROKEN.
- * Their text names the statement and never a parameter's value.
+ * ERR_REFUSED for input it does not take (22, 23, 54, P0), else ERR_BROKEN, as
+ * are parameters of the wrong type or number (08P01, 22P03).  Their text names
+ * the statement and never a parameter's value.  A statement whose columns have
+ * changed since it was prepared is ERR_RETRY, on a new connection.
  *
  * Host names in the connection string are resolved by libpq, which holds up
  * the loop meanwhile; a socket or `hostaddr` does not.

@@ -29,6 +29,7 @@ struct lane_lease {
 	int64_t event_no;
 	unsigned char token[LANE_TOKEN];
 	int attempt; /* the number of this one; the first is 1 */
+	usec_t timeout; /* the longest attempt that the lease outlives */
 	/* These lend from the rows; `body` is NULL if it is not in view. */
 	const char *event_id;
 	const void *body;
@@ -50,14 +51,6 @@ struct lane_round {
 	usec_t next_in; /* until something falls due; -1: nothing will */
 };
 
-struct lane_claim_args {
-	const int64_t *subscriptions; /* from lane_take() in this transaction */
-	size_t nsubscriptions;
-	int limit; /* most lanes */
-	const char *worker;
-	usec_t margin; /* how long a lease outlives the longest attempt */
-};
-
 /* Take over at most `limit` leases that ran out, for `lease` from now. */
 void lane_reclaim(
     struct pg_batch *batch, const char *worker, int limit, usec_t lease);
@@ -68,11 +61,15 @@ void lane_reclaim_read(
 void lane_wake(struct pg_batch *batch, int limit);
 void lane_wake_read(const struct pg_rows *rows, struct lane_round *out);
 
-/* Take at most `limit` turns.  In the transaction of lane_claim(), before it. */
+/* Take at most `limit` turns.  In the transaction of lane_claim(), before it,
+ * and not more of them than lanes. */
 void lane_take(struct pg_batch *batch, int limit);
 int64_t lane_take_read(const struct pg_rows *rows, int row);
 
-void lane_claim(struct pg_batch *batch, const struct lane_claim_args *args);
+/* Lease at most `limit` lanes of the turns that this transaction took, for the
+ * longest attempt and `margin`. */
+void lane_claim(
+    struct pg_batch *batch, int limit, const char *worker, usec_t margin);
 void lane_claim_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 
@@ -81,8 +78,10 @@ void lane_lease_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 
 /* Let subscriptions rest that have nothing to claim: two calls, to be put in a
- * transaction of their own. */
+ * transaction of their own.  The second answers how many stay in the round. */
+enum { LANE_REST_ROWS = 1 };
 void lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n);
+int64_t lane_rest_read(const struct pg_rows *rows);
 
 /* What is to be sent, for a lease without a body: no row, or a null body,
  * means that it was purged. */

@@ -16,6 +16,10 @@
 
 enum { DICE = 1000000 };
 
+/* Before what could not be sent is claimed again; what keeps it from being sent
+ * would else be asked without pause. */
+#define UNSENT_WAIT (100 * USEC_PER_MS)
+
 /* Those that are SENDING, so that a shutdown can find them. */
 static struct attempt_list sending = TAILQ_HEAD_INITIALIZER(sending);
 
@@ -112,6 +116,8 @@ judge(struct attempt *attempt, const struct retry_policy *given,
 		    verdict_decide(&policy, attempt->lease.attempt, result->end,
 			result->status, result->retry_after, roll_dice()),
 	};
+	if (result->end == SEND_UNSENT && !attempt->worker->stopping)
+		outcome->verdict.wait = UNSENT_WAIT;
 	memcpy(outcome->token, attempt->lease.token, LANE_TOKEN);
 	(void)snprintf(
 	    outcome->remote, sizeof(outcome->remote), "%s", result->remote);
@@ -159,8 +165,13 @@ start_send(struct attempt *attempt, struct err *err)
 {
 	const struct endpoint *endpoint = attempt->endpoint->endpoint;
 	struct worker *worker = attempt->worker;
+	/* The endpoint may be newer than the lease. */
+	usec_t timeout = attempt->lease.timeout;
 	struct message message;
 	int result;
+
+	if (endpoint->timeout < timeout)
+		timeout = endpoint->timeout;
 
 	/* The lease outlives the longest attempt by the margin; half of that
 	 * may pass before the request starts. */
@@ -174,7 +185,7 @@ start_send(struct attempt *attempt, struct err *err)
 			.headers = message.headers,
 			.body = attempt->lease.body,
 			.len = attempt->lease.len,
-			.timeout = endpoint->timeout,
+			.timeout = timeout,
 			.not_after =
 			    attempt->leased_at + worker->conf->lease_margin / 2,
 		    },

@@ -33,6 +33,7 @@ struct attempt {
 	struct endpoint_ref *endpoint; /* NULL until known */
 	struct send *send; /* while SENDING */
 	struct delivery_outcome outcome; /* once DONE */
+	bool is_recorded; /* the recorder's: it is kept */
 	TAILQ_ENTRY(attempt) entry; /* of its owner's list */
 };
 

@@ -23,7 +23,10 @@ enum {
 	LOADS = 100, /* endpoints loaded in one batch */
 };
 
-/* Somebody is in the round, but another dispatcher is claiming for them. */
+/* The answers of a pass. */
+enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM };
+
+/* There is work, but somebody else holds it: its turn, its lane or its lease. */
 #define CONTENDED_WAIT (5 * USEC_PER_MS)
 /* Between tries of a transaction that the database would not take now. */
 #define AGAIN_AFTER (100 * USEC_PER_MS)
@@ -37,9 +40,7 @@ struct claimer {
 	bool is_ready_said;
 	bool is_wanted; /* a pass is to be made */
 	bool knows_any; /* there is some subscription */
-	bool is_open; /* the transaction of a take awaits its claim or end */
-	int64_t taken[TURNS]; /* turns held for the claim */
-	size_t ntaken;
+	bool was_vain; /* the last pass claimed nothing at all */
 	int64_t empty[TURNS]; /* claimed for in vain: to be put to rest */
 	size_t nempty;
 	usec_t asked_at; /* when the batch in flight was submitted */
@@ -85,7 +86,6 @@ answered(struct claimer *claimer, const struct err *err)
 	claimer->is_busy = false;
 	if (err == NULL)
 		return true;
-	claimer->is_open = false;
 	claimer->nempty = 0;
 	session_trouble(claimer->session, err);
 	claimer_look(claimer, AGAIN_AFTER);
@@ -168,33 +168,6 @@ on_any(void *arg, struct pg_rows *const *rows, const struct err *err)
 	step(claimer);
 }
 
-static void
-on_taken(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	struct claimer *claimer = arg;
-	struct lane_round round;
-	usec_t wait = claimer->worker->conf->poll;
-
-	if (!answered(claimer, err))
-		return;
-	claimer->is_open = true;
-	lane_wake_read(rows[1], &round);
-	claimer->ntaken = (size_t)pg_count(rows[2]);
-	for (size_t i = 0; i < claimer->ntaken; i++)
-		claimer->taken[i] = lane_take_read(rows[2], (int)i);
-	take_over(claimer, rows[0]);
-	if (claimer->ntaken == 0) {
-		if (round.has_any)
-			wait = CONTENDED_WAIT;
-		else if (round.next_in >= 0 && round.next_in < wait)
-			wait = round.next_in;
-		if (pg_count(rows[0]) == RECLAIMS)
-			wait = 0;
-		claimer_look(claimer, wait);
-	}
-	step(claimer);
-}
-
 /* Take a turn off the list: there was something to claim for it. */
 static void
 strike(struct claimer *claimer, int64_t subscription_id)
@@ -207,60 +180,76 @@ strike(struct claimer *claimer, int64_t subscription_id)
 }
 
 static void
-on_claimed(void *arg, struct pg_rows *const *rows, const struct err *err)
+begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
 {
-	struct claimer *claimer = arg;
 	struct lane_lease lease;
 	struct attempt *attempt;
-	struct err failed;
-	int n;
+	struct err err;
+	int n = pg_count(rows);
 
-	if (!answered(claimer, err))
-		return;
-	claimer->is_open = false;
-	memcpy(claimer->empty, claimer->taken, sizeof(claimer->taken));
-	claimer->nempty = claimer->ntaken;
-	n = pg_count(rows[0]);
+	claimer->was_vain = n == 0;
 	for (int i = 0; i < n; i++) {
-		lane_claim_read(rows[0], i, &lease);
+		lane_claim_read(rows, i, &lease);
 		strike(claimer, lease.subscription_id);
 		if (attempt_new(&attempt, claimer->worker, &lease,
-			claimer->asked_at, &failed) != 0)
+			claimer->asked_at, &err) != 0)
 			log_error(
-			    "a lease was dropped", "error", failed.text, NULL);
+			    "a lease was dropped", "error", err.text, NULL);
 		else
 			claimer_start(claimer, attempt);
 	}
-	claimer->is_wanted = true;
-	step(claimer);
+}
+
+/* Nobody's turn: how long until the next look. */
+static usec_t
+idle_wait(const struct claimer *claimer, const struct lane_round *round)
+{
+	usec_t poll = claimer->worker->conf->poll;
+
+	if (round->has_any || round->next_in == 0)
+		return CONTENDED_WAIT;
+	return round->next_in > 0 && round->next_in < poll ? round->next_in
+	                                                   : poll;
 }
 
 static void
-on_ended(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
+	struct lane_round round;
 
-	(void)rows;
 	if (!answered(claimer, err))
 		return;
-	claimer->is_open = false;
+	lane_wake_read(rows[PASS_WAKE], &round);
+	claimer->nempty = (size_t)pg_count(rows[PASS_TAKE]);
+	for (size_t i = 0; i < claimer->nempty; i++)
+		claimer->empty[i] = lane_take_read(rows[PASS_TAKE], (int)i);
+	if (claimer->nempty > 0 || pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
+		claimer->is_wanted = true;
+	else
+		claimer_look(claimer, idle_wait(claimer, &round));
+	take_over(claimer, rows[PASS_RECLAIM]);
+	begin_attempts(claimer, rows[PASS_CLAIM]);
 	step(claimer);
 }
 
+/* What stays after a pass in vain is due, and in somebody else's hands. */
 static void
 on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
 
-	(void)rows;
 	if (!answered(claimer, err))
 		return;
 	claimer->nempty = 0;
+	if (claimer->was_vain && lane_rest_read(rows[LANE_REST_ROWS]) > 0) {
+		claimer->is_wanted = false;
+		claimer_look(claimer, CONTENDED_WAIT);
+	}
 	step(claimer);
 }
 
-/* Attempts whose subscription did not come back start all the same: without
- * an endpoint they end as impossible, on record. */
+/* Subscriptions stay as tombstones, so that each comes back. */
 static void
 on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
@@ -294,15 +283,18 @@ on_body(void *arg, struct pg_rows *const *rows, const struct err *err)
 	struct lane_lease lease = { 0 };
 	struct err failed;
 
-	if (!answered(claimer, err) || attempt == NULL)
+	if (!answered(claimer, err))
 		return;
-	TAILQ_REMOVE(&claimer->waiting, attempt, entry);
-	lane_body_read(rows[0], &lease);
-	if (lease.body != NULL &&
-	    attempt_set_body(attempt, &lease, &failed) != 0)
-		attempt_unsent(attempt);
-	else
-		attempt_start(attempt);
+	/* A stop takes them all away; else it is still the first. */
+	if (attempt != NULL) {
+		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
+		lane_body_read(rows[0], &lease);
+		if (lease.body != NULL &&
+		    attempt_set_body(attempt, &lease, &failed) != 0)
+			attempt_unsent(attempt);
+		else
+			attempt_start(attempt);
+	}
 	step(claimer);
 }
 
@@ -330,28 +322,6 @@ load(struct claimer *claimer, struct pg_batch *batch)
 }
 
 static void
-claim(struct claimer *claimer, struct pg_batch *batch)
-{
-	const struct worker *worker = claimer->worker;
-	int room = worker_room(worker);
-
-	if (claimer->ntaken > 0 && room > 0 && !worker->stopping) {
-		lane_claim(batch, &(struct lane_claim_args){
-				      .subscriptions = claimer->taken,
-				      .nsubscriptions = claimer->ntaken,
-				      .limit = room,
-				      .worker = worker->name,
-				      .margin = worker->conf->lease_margin,
-				  });
-		pg_commit(batch);
-		submit(claimer, batch, on_claimed);
-	} else {
-		pg_commit(batch);
-		submit(claimer, batch, on_ended);
-	}
-}
-
-static void
 rest(struct claimer *claimer, struct pg_batch *batch)
 {
 	pg_begin(batch);
@@ -360,25 +330,28 @@ rest(struct claimer *claimer, struct pg_batch *batch)
 	submit(claimer, batch, on_rested);
 }
 
+/* One pass, in one transaction: it holds nothing while an answer travels. */
 static void
-take(struct claimer *claimer, struct pg_batch *batch)
+pass(struct claimer *claimer, struct pg_batch *batch)
 {
 	const struct worker *worker = claimer->worker;
+	int room = worker_room(worker);
 
 	claimer->is_wanted = false;
 	pg_begin(batch);
 	lane_reclaim(batch, worker->name, RECLAIMS,
 	    worker->conf->lease_margin + worker->conf->statement_timeout);
 	lane_wake(batch, WAKES);
-	lane_take(batch, TURNS);
-	submit(claimer, batch, on_taken);
+	lane_take(batch, room < TURNS ? room : TURNS);
+	lane_claim(batch, room, worker->name, worker->conf->lease_margin);
+	pg_commit(batch);
+	submit(claimer, batch, on_passed);
 }
 
 static bool
 has_step(const struct claimer *claimer)
 {
-	if (claimer->is_open || !TAILQ_EMPTY(&claimer->waiting) ||
-	    claimer->nempty > 0)
+	if (!TAILQ_EMPTY(&claimer->waiting) || claimer->nempty > 0)
 		return true;
 	return claimer->is_wanted && worker_room(claimer->worker) > 0;
 }
@@ -387,25 +360,22 @@ has_step(const struct claimer *claimer)
 static void
 step(struct claimer *claimer)
 {
-	const struct worker *worker = claimer->worker;
 	struct pg_batch *batch;
 
-	if (claimer->is_busy || !session_is_ready(claimer->session))
+	if (claimer->is_busy)
 		return;
-	if (worker->stopping && !claimer->is_open) {
+	if (claimer->worker->stopping) {
 		worker_freed(claimer->worker);
 		return;
 	}
-	if (!has_step(claimer))
+	if (!session_is_ready(claimer->session) || !has_step(claimer))
 		return;
 	batch = pg_batch_new();
 	if (batch == NULL) {
 		claimer_look(claimer, AGAIN_AFTER);
 		return;
 	}
-	if (claimer->is_open)
-		claim(claimer, batch);
-	else if (!TAILQ_EMPTY(&claimer->waiting))
+	if (!TAILQ_EMPTY(&claimer->waiting))
 		load(claimer, batch);
 	else if (claimer->nempty > 0)
 		rest(claimer, batch);
@@ -414,7 +384,7 @@ step(struct claimer *claimer)
 		lane_any(batch);
 		submit(claimer, batch, on_any);
 	} else
-		take(claimer, batch);
+		pass(claimer, batch);
 }
 
 static void
@@ -433,8 +403,6 @@ on_ready(void *arg)
 {
 	struct claimer *claimer = arg;
 
-	claimer->is_busy = false;
-	claimer->is_open = false;
 	claimer->is_wanted = true;
 	if (!claimer->is_ready_said) {
 		claimer->is_ready_said = true;
@@ -470,8 +438,7 @@ claimer_stop(struct claimer *claimer)
 bool
 claimer_is_idle(const struct claimer *claimer)
 {
-	return !session_is_ready(claimer->session) ||
-	       (!claimer->is_busy && !claimer->is_open);
+	return !claimer->is_busy;
 }
 
 int

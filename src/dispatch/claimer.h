@@ -4,13 +4,14 @@
  *	         +--------------------------- idle <-----------------+
  *	         | notified, timer, place free                       |
  *	         v                                                   |
- *	reclaim, wake, take turns --> claim lanes --> load endpoints, bodies
+ *	reclaim, wake, take turns, claim lanes --> load endpoints, bodies
  *	         |                        |
  *	         +-- nobody's turn        +-- nothing claimed --> rest turns
  *
- * One batch is in flight at a time; what is to be done next is decided anew
- * after each, in claimer.c's step().  A pass that claimed something is
- * followed by another at once.
+ * A pass is one transaction in one batch: no lock is held while an answer
+ * travels, nor by a dispatcher that is frozen.  One batch is in flight at a
+ * time; what is to be done next is decided anew after each, in claimer.c's
+ * step().  A pass that found turns is followed by another at once.
  */
 
 #ifndef DISPATCH_CLAIMER_H

@@ -29,7 +29,7 @@ struct recorder {
 	const struct delivery_outcome **outcomes;
 	size_t nin_hand;
 	usec_t submitted_at;
-	bool one_by_one; /* a batch was refused: find the one at fault */
+	size_t suspects; /* of a batch refused: the first to wait go alone */
 	struct attempt *bare; /* was refused alone: kept without its texts */
 };
 
@@ -84,19 +84,19 @@ go_on(struct recorder *recorder, const struct delivery_recorded *recorded)
 static void
 settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
 {
-	struct attempt **done = &recorder->in_hand[recorded->nth];
+	struct attempt *done = recorder->in_hand[recorded->nth];
 
-	if (recorded->hands_back) {
+	done->is_recorded = true;
+	if (recorded->hands_back)
 		go_on(recorder, recorded);
-		return;
-	}
-	if ((*done)->outcome.verdict.kind == VERDICT_RETRY)
+	else if (done->outcome.verdict.kind == VERDICT_RETRY ||
+		 done->outcome.verdict.kind == VERDICT_RELEASE)
 		claimer_look(
-		    recorder->worker->claimer, (*done)->outcome.verdict.wait);
-	attempt_free(*done);
-	*done = NULL;
+		    recorder->worker->claimer, done->outcome.verdict.wait);
 }
 
+/* Heads that came back are held before the old attempts are let go: a stop ends
+ * with the last that is held. */
 static void
 settle(struct recorder *recorder, const struct pg_rows *rows)
 {
@@ -109,13 +109,13 @@ settle(struct recorder *recorder, const struct pg_rows *rows)
 		settle_one(recorder, &recorded);
 	}
 	for (size_t i = 0; i < recorder->nin_hand; i++) {
-		if (recorder->in_hand[i] == NULL)
-			continue;
-		log_attempt(recorder->in_hand[i],
-		    "outcome not recorded: the lease was lost", NULL);
+		if (!recorder->in_hand[i]->is_recorded)
+			log_attempt(recorder->in_hand[i],
+			    "outcome not recorded: the lease was lost", NULL);
 		attempt_free(recorder->in_hand[i]);
 	}
 	recorder->nin_hand = 0;
+	recorder->bare = NULL;
 }
 
 /* Put the batch back in front, in its order. */
@@ -141,13 +141,14 @@ refused(struct recorder *recorder, const struct err *err)
 	struct attempt *attempt = recorder->in_hand[0];
 
 	if (recorder->nin_hand > 1) {
-		recorder->one_by_one = true;
+		recorder->suspects = recorder->nin_hand;
 		put_back(recorder);
 	} else if (recorder->bare != attempt) {
 		log_attempt(attempt, "an outcome was refused", err->text);
 		attempt->outcome.reason[0] = '\0';
 		attempt->outcome.remote[0] = '\0';
 		recorder->bare = attempt;
+		recorder->suspects++;
 		put_back(recorder);
 	} else {
 		log_attempt(attempt,
@@ -179,9 +180,7 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 		put_back(recorder);
 		wait = AGAIN_AFTER;
 	}
-	if (TAILQ_EMPTY(&recorder->waiting))
-		recorder->one_by_one = false;
-	else
+	if (!TAILQ_EMPTY(&recorder->waiting))
 		schedule(recorder, wait);
 }
 
@@ -189,7 +188,7 @@ static void
 take_batch(struct recorder *recorder)
 {
 	size_t limit =
-	    recorder->one_by_one ? 1 : (size_t)recorder->worker->conf->batch;
+	    recorder->suspects > 0 ? 1 : (size_t)recorder->worker->conf->batch;
 	struct attempt *attempt;
 	size_t n = 0;
 
@@ -200,12 +199,15 @@ take_batch(struct recorder *recorder)
 		recorder->in_hand[n++] = attempt;
 	}
 	recorder->nin_hand = n;
+	recorder->suspects -= recorder->suspects > 0;
 }
 
 static void
 flush(struct recorder *recorder)
 {
 	struct worker *worker = recorder->worker;
+	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
+	bool hands_back = !worker->stopping && worker_room(worker) > 0;
 	struct pg_batch *batch;
 	struct err err;
 
@@ -219,7 +221,7 @@ flush(struct recorder *recorder)
 	}
 	take_batch(recorder);
 	delivery_record(batch, recorder->outcomes, recorder->nin_hand,
-	    !worker->stopping, worker->conf->lease_margin);
+	    hands_back, worker->conf->lease_margin);
 	recorder->submitted_at = clock_now();
 	if (pg_submit(session_pg(recorder->session), batch, on_recorded,
 		recorder, &err) != 0) {
@@ -252,9 +254,9 @@ recorder_open(struct recorder **out, struct worker *worker, struct err *err)
 	recorder->worker = worker;
 	TAILQ_INIT(&recorder->waiting);
 	recorder->in_hand =
-	    calloc((size_t)worker->conf->batch, sizeof(*recorder->in_hand));
-	recorder->outcomes =
-	    calloc((size_t)worker->conf->batch, sizeof(*recorder->outcomes));
+	    calloc((size_t)worker->conf->batch, sizeof(struct attempt *));
+	recorder->outcomes = calloc(
+	    (size_t)worker->conf->batch, sizeof(struct delivery_outcome *));
 	recorder->flush = event_new(worker->loop, -1, 0, on_flush, recorder);
 	if (recorder->in_hand == NULL || recorder->outcomes == NULL ||
 	    recorder->flush == NULL) {
@@ -280,7 +282,8 @@ recorder_close(struct recorder *recorder)
 	if (recorder == NULL)
 		return;
 	session_close(recorder->session);
-	put_back(recorder);
+	if (recorder->in_hand != NULL)
+		put_back(recorder);
 	while ((attempt = TAILQ_FIRST(&recorder->waiting)) != NULL) {
 		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
 		attempt_free(attempt);

@@ -27,6 +27,11 @@ put_lanes(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 	for (size_t i = 0; i < n; i++)
 		pg_bigint(batch, outcomes[i]->lane_id);
 	pg_array_end(batch);
+}
+
+static void
+put_tokens(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
 	pg_array(batch, PG_UUID);
 	for (size_t i = 0; i < n; i++)
 		pg_bytes(batch, outcomes[i]->token, LANE_TOKEN);
@@ -102,6 +107,7 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 
 	pg_call(batch, STMT_DELIVERY_RECORD);
 	put_lanes(batch, outcomes, n);
+	put_tokens(batch, outcomes, n);
 	put_verdicts(batch, outcomes, n);
 	put_results(batch, outcomes, n);
 	pg_bool(batch, hands_back);

@@ -93,13 +93,12 @@ lane_take_read(const struct pg_rows *rows, int row)
 }
 
 void
-lane_claim(struct pg_batch *batch, const struct lane_claim_args *args)
+lane_claim(struct pg_batch *batch, int limit, const char *worker, usec_t margin)
 {
 	pg_call(batch, STMT_LANE_CLAIM);
-	put_ids(batch, args->subscriptions, args->nsubscriptions);
-	pg_int(batch, args->limit);
-	pg_text(batch, args->worker);
-	pg_bigint(batch, args->margin);
+	pg_int(batch, limit);
+	pg_text(batch, worker);
+	pg_bigint(batch, margin);
 }
 
 void
@@ -114,6 +113,9 @@ lane_lease_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 		    pg_get_bigint(rows, row, pg_column(rows, "head_id")),
 		.event_no =
 		    pg_get_bigint(rows, row, pg_column(rows, "head_event_no")),
+		.timeout =
+		    pg_get_int(rows, row, pg_column(rows, "timeout_ms")) *
+		    USEC_PER_MS,
 		.event_id = pg_get_text(rows, row, pg_column(rows, "event_id")),
 	};
 	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
@@ -134,6 +136,12 @@ lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n)
 	put_ids(batch, subscriptions, n);
 	pg_call(batch, STMT_TURN_REST);
 	put_ids(batch, subscriptions, n);
+}
+
+int64_t
+lane_rest_read(const struct pg_rows *rows)
+{
+	return pg_get_bigint(rows, 0, pg_column(rows, "staying"));
 }
 
 void

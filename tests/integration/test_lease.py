@@ -124,3 +124,40 @@ def test_a_head_locked_from_outside_does_not_let_its_successor_pass(
         other.rollback()
     until(lambda: len(endpoint.requests) == 2, "both go once it is free")
     assert [b'"n": 1' in r.body for r in endpoint.requests] == [True, False]
+
+
+def test_a_lease_is_recorded_as_expired_only_once_it_is_ours(api, make_dispatch, db, endpoint):
+    """The pass that takes it over goes on for a while before its commit."""
+    endpoint.script("hang", 200)
+    api.subscribe(endpoint.url, **FAST)
+    first = make_dispatch()
+    api.event({"n": 1}, asset="a")
+    until(lambda: endpoint.requests, "the request is under way")
+    first.kill(signal.SIGKILL)
+    db.execute("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+               " $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$")
+    db.execute("CREATE TRIGGER slow BEFORE UPDATE OF served_at ON postrider.turn"
+               " FOR EACH ROW EXECUTE FUNCTION slow()")
+    second = make_dispatch()
+    until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "nothing is due")
+    db.execute("UPDATE postrider.lane SET lease_until = now() - interval '1 hour'")
+    api.event({"n": 2}, asset="b")
+    until(lambda: attempts(db) == [(1, "lease_expired"), (1, "answered"), (2, "answered")],
+          "both are delivered")
+    assert "lease was lost" not in second.log()
+
+
+def test_a_time_out_raised_after_the_claim_does_not_outlive_the_lease(
+        api, make_dispatch, db, cluster, endpoint):
+    endpoint.script("hang", 200)
+    api.subscribe(endpoint.url, **FAST)
+    make_dispatch(lease_margin="2s", poll="100ms")
+    with cluster.connect(db.name) as other:
+        other.autocommit = False
+        other.execute("LOCK TABLE postrider.subscription_secret")
+        api.event({"n": 1})
+        until(lambda: db.value("SELECT count(lease_token) FROM postrider.lane"), "it is claimed")
+        db.execute("UPDATE postrider.subscription SET timeout_ms = 60000, version = version + 1")
+        other.rollback()
+    until(lambda: state(db) == "delivered", "it is delivered")
+    assert attempts(db) == [(1, "timed_out"), (2, "answered")]

@@ -2,15 +2,13 @@
 
 import json
 import random
-import re
 import signal
 import threading
-from pathlib import Path
 
+from .statement import accept
 from .wait import dawdle, never, until
 
 FAST = {"retry_base_ms": 10, "retry_cap_ms": 20, "timeout_ms": 1000, "max_attempts": 50}
-SQL = Path(__file__).parents[2] / "sql"
 
 
 class Judge:
@@ -74,24 +72,6 @@ def test_dispatchers_that_die_never_overlap_or_invert_a_lane(
     assert db.value("SELECT count(*) FROM postrider.lane") == 0
     kinds = {ended for ended, in db.rows("SELECT DISTINCT ended FROM postrider.attempt")}
     assert "broken" in kinds, "answers were lost"
-
-
-def statement(connection, name, *parameters):
-    """Run one of the programs' own statements."""
-    text = (SQL / f"{name}.sql").read_text().replace("%", "%%")
-    text = re.sub(r"\$(\d+)", r"%(p\1)s", text)
-    return connection.execute(
-        text, {f"p{n}": value for n, value in enumerate(parameters, 1)})
-
-
-def accept(connection, tenant, subscription, event_id, asset):
-    """Acceptance as ingest does it, up to the commit."""
-    body = json.dumps({"id": event_id, "asset": asset, "data": {}}).encode()
-    statement(connection, "event_accept", [tenant], [event_id], ["t"], [asset], [b"x" * 32],
-              [body], [1])
-    statement(connection, "delivery_append", [tenant], [event_id], [subscription], [asset])
-    statement(connection, "turn_share", [subscription])
-    statement(connection, "turn_ready", [subscription])
 
 
 def race(db, cluster, tenant, subscription):

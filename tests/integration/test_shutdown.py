@@ -82,3 +82,41 @@ def test_an_idle_dispatcher_stops_at_once(make_dispatch):
     dispatch = make_dispatch(shutdown_grace="1h")
     dispatch.kill(signal.SIGTERM)
     assert dispatch.wait(seconds=5) == 0
+
+
+def slow_down(db, table):
+    """Let each commit of a change in `table` take half a second."""
+    db.execute("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+               " $$ BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END $$")
+    db.execute(f"CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON postrider.{table}"
+               " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()")
+
+
+def is_committing(db):
+    return db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+                    " AND datname = current_database()")
+
+
+def test_a_claim_that_is_under_way_is_given_back(api, make_dispatch, db, endpoint):
+    api.subscribe(endpoint.url, timeout_ms=60000)
+    dispatch = make_dispatch()
+    slow_down(db, "lane")
+    api.event({"n": 1})
+    until(lambda: is_committing(db), "it is being claimed")
+    dispatch.stop()
+    assert endpoint.requests == []
+    until(lambda: not is_committing(db), "the commits are over")
+    assert db.rows("SELECT attempts, lease_token FROM postrider.lane") == [(0, None)]
+
+
+def test_a_head_that_comes_back_during_the_stop_is_given_back(
+        api, make_dispatch, db, endpoint):
+    """The signal finds the last outcome on its way into the database."""
+    api.subscribe(endpoint.url, timeout_ms=60000)
+    dispatch = make_dispatch()
+    slow_down(db, "delivery")
+    api.call("POST", "/v1/events/batch", b'{"type":"t","asset":"a","data":1}\n' * 2,
+             {"Content-Type": "application/x-ndjson"}).expect(202)
+    until(lambda: is_committing(db), "the first is being recorded")
+    dispatch.stop()
+    assert db.rows("SELECT attempts, lease_token FROM postrider.lane") == [(0, None)]
