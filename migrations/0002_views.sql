@@ -114,6 +114,8 @@ SELECT l.id AS lane_id,
        l.asset,
        l.head_id AS delivery_id,
        CASE
+           WHEN d.id IS NULL          THEN 'its delivery is gone'
+           WHEN s.id IS NULL          THEN 'its subscription is gone'
            WHEN l.lease_until < now() THEN 'its lease ran out'
            WHEN l.lease_token IS NULL AND l.due_at IS NULL
                                       THEN 'held by a dead letter'
@@ -123,8 +125,11 @@ SELECT l.id AS lane_id,
        l.attempts,
        coalesce(l.due_at, l.lease_until) AS since
   FROM postrider.lane l
-  JOIN postrider.subscription s ON s.id = l.subscription_id
- WHERE l.lease_until < now()
+  LEFT JOIN postrider.subscription s ON s.id = l.subscription_id
+  LEFT JOIN postrider.delivery d ON d.id = l.head_id
+ WHERE d.id IS NULL
+    OR s.id IS NULL
+    OR l.lease_until < now()
     OR (l.lease_token IS NULL AND l.due_at IS NULL)
     OR l.due_at < now() - interval '1 minute';
 
@@ -140,28 +145,34 @@ GRANT SELECT ON postrider.deliveries, postrider.backlog,
                 postrider.stuck, postrider.schema_migration
    TO postrider_reader, postrider_ingest, postrider_dispatch;
 
+GRANT SELECT ON postrider.attempt TO postrider_reader;
+
 GRANT SELECT ON postrider.tenant, postrider.api_key TO postrider_ingest;
-GRANT SELECT, INSERT, UPDATE ON postrider.subscription TO postrider_ingest;
-GRANT SELECT, INSERT, DELETE ON postrider.subscription_pattern
-   TO postrider_ingest;
-GRANT SELECT, INSERT ON postrider.subscription_secret TO postrider_ingest;
-GRANT SELECT, INSERT, UPDATE ON postrider.turn, postrider.lane
-   TO postrider_ingest;
+GRANT SELECT, INSERT ON postrider.subscription TO postrider_ingest;
+GRANT SELECT, INSERT ON postrider.subscription_pattern TO postrider_ingest;
+GRANT INSERT ON postrider.subscription_secret TO postrider_ingest;
+GRANT SELECT, INSERT, UPDATE (rest, wake_at)
+   ON postrider.turn TO postrider_ingest;
+GRANT SELECT, INSERT, UPDATE (tail_id)
+   ON postrider.lane TO postrider_ingest;
 GRANT SELECT, INSERT ON postrider.event, postrider.delivery
    TO postrider_ingest;
-GRANT SELECT ON postrider.attempt, postrider.dead_letter TO postrider_ingest;
 GRANT INSERT ON postrider.audit TO postrider_ingest;
 GRANT USAGE ON SEQUENCE postrider.position, postrider.subscription_id_seq
    TO postrider_ingest;
 
-GRANT SELECT ON postrider.tenant, postrider.subscription_secret,
+GRANT SELECT ON postrider.subscription, postrider.subscription_secret,
                 postrider.event
    TO postrider_dispatch;
-GRANT SELECT ON postrider.subscription TO postrider_dispatch;
 GRANT UPDATE (state, state_reason, version, updated_at)
    ON postrider.subscription TO postrider_dispatch;
-GRANT SELECT, UPDATE ON postrider.turn, postrider.delivery
-   TO postrider_dispatch;
-GRANT SELECT, UPDATE, DELETE ON postrider.lane TO postrider_dispatch;
+GRANT SELECT, UPDATE (rest, wake_at, served_at)
+   ON postrider.turn TO postrider_dispatch;
+GRANT SELECT, UPDATE (finished_at, attempts, status, state)
+   ON postrider.delivery TO postrider_dispatch;
+GRANT SELECT, DELETE,
+      UPDATE (head_id, head_event_no, due_at, lease_until, lease_token,
+              attempts, lease_worker)
+   ON postrider.lane TO postrider_dispatch;
 GRANT INSERT ON postrider.attempt, postrider.dead_letter, postrider.audit
    TO postrider_dispatch;

@@ -4,7 +4,7 @@
 --   $2 uuid[]    the token of our lease
 --   $3 text[]    verdict: delivered, retry, dead, release
 --   $4 bigint[]  retry: microseconds to wait
---   $5 text[]    how the attempt ended
+--   $5 text[]    how the attempt ended; null: keep no record of the attempt
 --   $6 integer[] HTTP status, or null
 --   $7 bigint[]  duration in microseconds, or null if nobody knows
 --   $8 text[]    address connected to, or null
@@ -23,7 +23,8 @@
 -- Every part sees the tables as they were when the statement began; a lane is
 -- written by exactly one of moved, emptied and waiting.  OFFSET 0 keeps the
 -- look-up of a lane by its id: joined, the planner may walk a partial index
--- that looks empty to it, once for each outcome.
+-- that looks empty to it, once for each outcome.  A head whose delivery somebody
+-- removed by hand has no generation; its lane goes on all the same.
 
 WITH outcome AS MATERIALIZED (
     SELECT o.ord, o.lane_id, o.token, o.verdict, o.wait_us, o.ended, o.status,
@@ -45,7 +46,7 @@ WITH outcome AS MATERIALIZED (
             WHERE id = o.lane_id
            OFFSET 0) l
       JOIN postrider.subscription s ON s.id = l.subscription_id
-      JOIN postrider.delivery d ON d.id = l.head_id
+      LEFT JOIN postrider.delivery d ON d.id = l.head_id
      WHERE l.lease_token = o.token
        AND l.lease_until > statement_timestamp()
 ), attempted AS (
@@ -57,6 +58,8 @@ WITH outcome AS MATERIALIZED (
            duration_us, ended, status, lease_worker, remote, reason
       FROM outcome
      WHERE verdict <> 'release'
+       AND ended IS NOT NULL
+       AND generation IS NOT NULL
 ), finished AS (
     UPDATE postrider.delivery d
        SET state = o.verdict,
@@ -69,9 +72,11 @@ WITH outcome AS MATERIALIZED (
 ), buried AS (
     INSERT INTO postrider.dead_letter (delivery_id, subscription_id, reason)
     SELECT head_id, subscription_id,
-           coalesce(reason, 'HTTP status ' || status)
+           coalesce(reason, 'HTTP status ' || status,
+                    'the reason could not be kept')
       FROM outcome
      WHERE verdict = 'dead'
+       AND generation IS NOT NULL
 ), disabled AS (
     UPDATE postrider.subscription s
        SET state = 'disabled',

@@ -24,10 +24,11 @@ WITH expired AS MATERIALIZED (
            lease_worker = $1
       FROM expired x
      WHERE l.id = x.id
-    RETURNING l.id, l.subscription_id, l.lease_token, l.attempts
+    RETURNING l.id, l.subscription_id, l.head_id, l.lease_token, l.attempts
 )
 SELECT t.id AS lane_id,
        t.subscription_id,
+       t.head_id,
        t.lease_token,
        t.attempts,
        s.max_attempts,

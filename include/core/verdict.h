@@ -57,8 +57,8 @@ struct verdict {
  * `dice` is a fresh random number in 0..999999.
  *
  * Backoff is min(cap, base * 2^(attempt-1)).  With jitter the wait is drawn
- * from its upper half.  Retry-After is honoured up to the cap, and never
- * shortens the backoff.
+ * from its upper half.  Retry-After is honoured up to the cap, drawn from it
+ * to a tenth more with jitter, and never shortens the backoff.
  */
 struct verdict verdict_decide(const struct retry_policy *policy, int attempt,
     enum send_end end, int status, usec_t retry_after, int dice);

@@ -33,6 +33,10 @@ struct server_conf {
 	uint16_t port; /* 0: any free one */
 	size_t max_head; /* bytes of request line and headers */
 	size_t max_body; /* bytes; more is 413 before it is read */
+	/* Bytes of memory that the bodies of all connections may take together,
+	 * beside the 16 KiB that each connection may have for its own: a request
+	 * that would take more is 503. */
+	size_t max_buffered;
 	int max_connections; /* more wait in the kernel's queue */
 	usec_t head_timeout; /* accept, or a later first byte, to end of head */
 	usec_t body_timeout; /* end of head to end of body */
@@ -41,26 +45,41 @@ struct server_conf {
 	    write_timeout; /* an answer, once the client is slow to read it */
 };
 
-/*
- * What the server itself has to refuse (400, 408, 411, 413, 414, 417, 431,
- * 501, 505) is answered by this, with request_reply() before it returns, so
- * that every error has one form.  `detail` is a constant sentence.  The method
- * and the path may be "" here.  The connection is closed after it.
- */
-typedef void server_error_fn(
-    void *arg, struct request *, int status, const char *detail);
+/* What the program is told, always from the loop. */
+struct server_events {
+	/*
+	 * May be NULL.  Called once for each request when its head is whole and
+	 * sound, and before any of its body is read or 100 Continue is sent.
+	 * Returns how many bytes of body it may have, of max_body at most; more
+	 * is 413.  Or it answers the request at once: then no body is read, the
+	 * handler is not called, and what it returns does not matter.  If a
+	 * body was to come, the connection is closed after that answer.
+	 */
+	size_t (*gate)(void *arg, struct request *);
 
-/*
- * Called once for each request, from the loop, never from request_reply().
- * The method is one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS; a
- * body with it, if any, is whole.  The next request of the same connection
- * comes after this one's answer.
- */
-typedef void server_handler_fn(void *arg, struct request *);
+	/*
+	 * Called once for each request that was not refused, never from
+	 * request_reply().  The method is one of GET, HEAD, POST, PUT, PATCH,
+	 * DELETE and OPTIONS; a body with it, if any, is whole.  The next
+	 * request of the same connection comes after this one's answer.
+	 */
+	void (*handler)(void *arg, struct request *);
 
+	/*
+	 * What the server itself has to refuse (400, 408, 411, 413, 414, 417,
+	 * 431, 501, 503, 505) is answered by this, with request_reply() before
+	 * it returns, so that every error has one form.  `detail` is a constant
+	 * sentence.  The method and the path may be "" here.  The connection is
+	 * closed after it.
+	 */
+	void (*error)(
+	    void *arg, struct request *, int status, const char *detail);
+};
+
+/* `events` is copied. */
 int server_open(struct server **out, struct event_base *loop,
-    const struct server_conf *conf, server_handler_fn *handler,
-    server_error_fn *error, void *arg, struct err *err);
+    const struct server_conf *conf, const struct server_events *events,
+    void *arg, struct err *err);
 
 /* The port really listened on. */
 uint16_t server_port(const struct server *server);
@@ -114,8 +133,8 @@ typedef bool request_more_fn(void *arg, struct buf *out);
 
 /*
  * Answer with a body that is made while the client reads: `more` is called for
- * the next piece, from the loop, when the last one is sent, and never again
- * once the client has gone.  It is not called for HEAD, nor for HTTP/1.0,
+ * the next piece, from the loop and never from request_stream(), when the last
+ * one is sent, and never again once the client has gone.  It is not called for HEAD, nor for HTTP/1.0,
  * which knows no chunks: these get no body.  The server does not end it to
  * drain.
  */
@@ -133,5 +152,8 @@ void request_on_gone(
 /* Numbers for metrics: connections open now, requests being answered now. */
 int server_connections(const struct server *server);
 int server_requests(const struct server *server);
+
+/* What counts against max_buffered now. */
+size_t server_buffered(const struct server *server);
 
 #endif

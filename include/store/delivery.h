@@ -27,6 +27,7 @@ struct delivery_outcome {
 	usec_t duration; /* -1: nobody knows */
 	char remote[64]; /* "": none */
 	char reason[256]; /* "": none; valid UTF-8 */
+	bool is_bare; /* keep the outcome, not the attempt's record */
 };
 
 struct delivery_recorded {

@@ -39,6 +39,7 @@ struct lane_lease {
 /* A lease that ran out and is ours now, to be recorded as such. */
 struct lane_expired {
 	int64_t lane_id;
+	int64_t delivery_id;
 	int64_t subscription_id;
 	unsigned char token[LANE_TOKEN];
 	int attempt; /* the one that the vanished worker was at */

@@ -41,6 +41,10 @@ retry_or_dead(const struct retry_policy *policy, int attempt,
 	wait = backoff(policy, attempt);
 	if (policy->jitter)
 		wait = wait - wait / 2 + share(wait / 2, dice);
+	/* Many were told the same: a tenth more keeps them from coming back in
+	 * one instant, and none comes earlier than it was asked to. */
+	if (retry_after > 0 && policy->jitter)
+		retry_after += share(retry_after / 10, dice);
 	if (retry_after > policy->cap)
 		retry_after = policy->cap;
 	if (wait < retry_after)

@@ -26,8 +26,10 @@ enum {
 /* The answers of a pass. */
 enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM };
 
-/* There is work, but somebody else holds it: its turn, its lane or its lease. */
+/* There is work, but somebody else holds it: its turn, its lane or its lease.
+ * The wait doubles from the first to the second. */
 #define CONTENDED_WAIT (5 * USEC_PER_MS)
+#define CONTENDED_WAIT_MAX (160 * USEC_PER_MS)
 /* Between tries of a transaction that the database would not take now. */
 #define AGAIN_AFTER (100 * USEC_PER_MS)
 
@@ -41,6 +43,7 @@ struct claimer {
 	bool is_wanted; /* a pass is to be made */
 	bool knows_any; /* there is some subscription */
 	bool was_vain; /* the last pass claimed nothing at all */
+	usec_t contended; /* the next wait for what somebody else holds */
 	int64_t empty[TURNS]; /* claimed for in vain: to be put to rest */
 	size_t nempty;
 	usec_t asked_at; /* when the batch in flight was submitted */
@@ -143,6 +146,7 @@ take_over(struct claimer *claimer, const struct pg_rows *rows)
 
 		lane_reclaim_read(rows, i, &expired);
 		lease.lane_id = expired.lane_id;
+		lease.delivery_id = expired.delivery_id;
 		lease.subscription_id = expired.subscription_id;
 		lease.attempt = expired.attempt;
 		memcpy(lease.token, expired.token, LANE_TOKEN);
@@ -188,6 +192,8 @@ begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
 	int n = pg_count(rows);
 
 	claimer->was_vain = n == 0;
+	if (n > 0)
+		claimer->contended = CONTENDED_WAIT;
 	for (int i = 0; i < n; i++) {
 		lane_claim_read(rows, i, &lease);
 		strike(claimer, lease.subscription_id);
@@ -200,14 +206,25 @@ begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
 	}
 }
 
+static usec_t
+contended_wait(struct claimer *claimer)
+{
+	usec_t wait = claimer->contended;
+
+	if (claimer->contended < CONTENDED_WAIT_MAX)
+		claimer->contended *= 2;
+	return wait;
+}
+
 /* Nobody's turn: how long until the next look. */
 static usec_t
-idle_wait(const struct claimer *claimer, const struct lane_round *round)
+idle_wait(struct claimer *claimer, const struct lane_round *round)
 {
 	usec_t poll = claimer->worker->conf->poll;
 
 	if (round->has_any || round->next_in == 0)
-		return CONTENDED_WAIT;
+		return contended_wait(claimer);
+	claimer->contended = CONTENDED_WAIT;
 	return round->next_in > 0 && round->next_in < poll ? round->next_in
 	                                                   : poll;
 }
@@ -244,7 +261,7 @@ on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer->nempty = 0;
 	if (claimer->was_vain && lane_rest_read(rows[LANE_REST_ROWS]) > 0) {
 		claimer->is_wanted = false;
-		claimer_look(claimer, CONTENDED_WAIT);
+		claimer_look(claimer, contended_wait(claimer));
 	}
 	step(claimer);
 }
@@ -339,7 +356,8 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 
 	claimer->is_wanted = false;
 	pg_begin(batch);
-	lane_reclaim(batch, worker->name, RECLAIMS,
+	lane_reclaim(batch, worker->name,
+	    recorder_is_failing(worker->recorder) ? 0 : RECLAIMS,
 	    worker->conf->lease_margin + worker->conf->statement_timeout);
 	lane_wake(batch, WAKES);
 	lane_take(batch, room < TURNS ? room : TURNS);
@@ -449,6 +467,7 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	if (claimer == NULL)
 		return err_set(err, ERR_NOMEM, "claimer");
 	claimer->worker = worker;
+	claimer->contended = CONTENDED_WAIT;
 	TAILQ_INIT(&claimer->waiting);
 	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
 	if (claimer->timer == NULL) {

@@ -30,7 +30,7 @@ struct recorder {
 	size_t nin_hand;
 	usec_t submitted_at;
 	size_t suspects; /* of a batch refused: the first to wait go alone */
-	struct attempt *bare; /* was refused alone: kept without its texts */
+	bool is_failing; /* the last transaction did not go through */
 };
 
 static void
@@ -50,6 +50,12 @@ recorder_add(struct recorder *recorder, struct attempt *attempt)
 	TAILQ_INSERT_TAIL(&recorder->waiting, attempt, entry);
 	if (recorder->nin_hand == 0)
 		schedule(recorder, 0);
+}
+
+bool
+recorder_is_failing(const struct recorder *recorder)
+{
+	return recorder->is_failing;
 }
 
 static void
@@ -115,7 +121,6 @@ settle(struct recorder *recorder, const struct pg_rows *rows)
 		attempt_free(recorder->in_hand[i]);
 	}
 	recorder->nin_hand = 0;
-	recorder->bare = NULL;
 }
 
 /* Put the batch back in front, in its order. */
@@ -132,8 +137,9 @@ put_back(struct recorder *recorder)
 
 /*
  * PostgreSQL refuses what is in the batch.  Record each outcome alone, so that
- * one never fails its neighbours; then without its texts; and if even that is
- * refused, let its lease run out.
+ * one never fails its neighbours; then without the attempt's record, since a
+ * delivery that was taken must not be sent again for want of one; and if even
+ * that is refused, let its lease run out.
  */
 static void
 refused(struct recorder *recorder, const struct err *err)
@@ -143,18 +149,16 @@ refused(struct recorder *recorder, const struct err *err)
 	if (recorder->nin_hand > 1) {
 		recorder->suspects = recorder->nin_hand;
 		put_back(recorder);
-	} else if (recorder->bare != attempt) {
-		log_attempt(attempt, "an outcome was refused", err->text);
-		attempt->outcome.reason[0] = '\0';
-		attempt->outcome.remote[0] = '\0';
-		recorder->bare = attempt;
+	} else if (!attempt->outcome.is_bare) {
+		log_attempt(
+		    attempt, "the record of an attempt was refused", err->text);
+		attempt->outcome.is_bare = true;
 		recorder->suspects++;
 		put_back(recorder);
 	} else {
 		log_attempt(attempt,
 		    "an outcome cannot be recorded: its lease runs out",
 		    err->text);
-		recorder->bare = NULL;
 		recorder->nin_hand = 0;
 		attempt_free(attempt);
 	}
@@ -167,6 +171,7 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	struct worker *worker = recorder->worker;
 	usec_t wait = 0;
 
+	recorder->is_failing = err != NULL;
 	if (err == NULL) {
 		settle(recorder, rows[DELIVERY_RECORD_ROWS]);
 		if (pg_count(rows[DELIVERY_READY_ROWS]) > 0)

@@ -9,6 +9,8 @@
 #ifndef DISPATCH_RECORDER_H
 #define DISPATCH_RECORDER_H
 
+#include <stdbool.h>
+
 struct attempt;
 struct err;
 struct recorder;
@@ -23,5 +25,8 @@ void recorder_close(struct recorder *recorder);
 
 /* Take over an attempt that is done. */
 void recorder_add(struct recorder *recorder, struct attempt *attempt);
+
+/* Outcomes cannot be kept at present: more of them would only pile up. */
+bool recorder_is_failing(const struct recorder *recorder);
 
 #endif

@@ -12,7 +12,8 @@
  * A request lives in its connection, and a connection whose request is in
  * the handler's hands outlives its socket (GONE).  What comes meanwhile is
  * read up to the size of a head, then no more.  The handler is called from a
- * socket's event, never from request_reply().
+ * socket's event, never from request_reply().  The gate is asked between HEAD
+ * and BODY; what it refuses goes straight to WRITING.
  *
  * After an answer that ends the connection, what the client still sends is
  * thrown away for a while (LINGER): closing at once would reset the
@@ -38,6 +39,7 @@ struct sockaddr;
 
 enum conn_state {
 	CONN_HEAD,
+	CONN_GATE, /* the program looks at the head; never between events */
 	CONN_BODY,
 	CONN_ANSWERING,
 	CONN_WRITING,
@@ -81,6 +83,8 @@ struct conn {
 	struct event timer;
 	struct head_scan scan;
 	struct chunk chunk;
+	size_t max_body; /* of the request in hand, as the gate said */
+	size_t charge; /* its part of server.buffered */
 	struct request request;
 	char peer[INET6_ADDRSTRLEN + sizeof("[]:65535")];
 };
@@ -94,14 +98,14 @@ struct server {
 	struct event retry; /* accepting, after descriptors ran out */
 	struct event drained;
 	const struct timeval *limits[LIMIT_COUNT];
-	server_handler_fn *handler;
-	server_error_fn *error;
+	struct server_events events;
 	void *arg;
 	void (*on_drained)(void *arg);
 	void *drained_arg;
 	TAILQ_HEAD(conn_list, conn) conns;
 	int connections;
 	int requests;
+	size_t buffered; /* memory of bodies that are larger than most */
 	bool is_draining;
 	uint16_t port;
 	time_t date; /* what `date_line` says */

@@ -149,22 +149,38 @@ send_new(struct sender *sender, struct err *err)
 }
 
 static int
-check_conf(const struct sender_conf *conf, struct err *err)
+check_certificates(const char *file, struct err *err)
 {
-	SSL_CTX *context;
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 	int loaded;
 
-	if (conf->ca_file[0] == '\0')
-		return 0;
-	context = SSL_CTX_new(TLS_client_method());
 	if (context == NULL)
 		return err_set(err, ERR_NOMEM, "a TLS context");
-	loaded = SSL_CTX_load_verify_file(context, conf->ca_file);
+	loaded = SSL_CTX_load_verify_file(context, file);
 	SSL_CTX_free(context);
 	if (loaded != 1)
 		return err_set(err, ERR_BROKEN,
-		    "%s holds no certificates that can be read", conf->ca_file);
+		    "%s holds no certificates that can be read", file);
 	return 0;
+}
+
+/*
+ * Without the system's trust store every https delivery would fail, one by
+ * one.  Development may do without.
+ */
+static int
+check_conf(const struct sender_conf *conf, struct err *err)
+{
+	const char *system = curl_version_info(CURLVERSION_NOW)->cainfo;
+
+	if (!conf->policy.development && system != NULL &&
+	    check_certificates(system, err) != 0)
+		return err_wrap(err,
+		    "the system's trust store (Debian: install "
+		    "ca-certificates)");
+	if (conf->ca_file[0] == '\0')
+		return 0;
+	return check_certificates(conf->ca_file, err);
 }
 
 int

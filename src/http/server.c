@@ -164,8 +164,8 @@ open_limits(struct server *server, struct err *err)
 
 int
 server_open(struct server **out, struct event_base *loop,
-    const struct server_conf *conf, server_handler_fn *handler,
-    server_error_fn *error, void *arg, struct err *err)
+    const struct server_conf *conf, const struct server_events *events,
+    void *arg, struct err *err)
 {
 	struct server *server = calloc(1, sizeof(*server));
 
@@ -173,8 +173,7 @@ server_open(struct server **out, struct event_base *loop,
 		return err_set(err, ERR_NOMEM, "server");
 	server->loop = loop;
 	server->conf = *conf;
-	server->handler = handler;
-	server->error = error;
+	server->events = *events;
 	server->arg = arg;
 	TAILQ_INIT(&server->conns);
 	evtimer_assign(&server->retry, loop, on_retry, server);
@@ -245,6 +244,12 @@ int
 server_requests(const struct server *server)
 {
 	return server->requests;
+}
+
+size_t
+server_buffered(const struct server *server)
+{
+	return server->buffered;
 }
 
 const char *

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,9 +16,10 @@
 enum {
 	SLOTS = 1024, /* a key has one, by its hash */
 	KEY_TEXT_MAX = 256,
+	BATCH_MAX = 256, /* look-ups in one trip to the database */
+	WAITING_MAX = 2048, /* look-ups of keys that nobody has seen yet */
 };
 
-/* A flood of wrong keys, each a look-up, does not turn away those who are known. */
 #define KEEP (60 * USEC_PER_SEC)
 
 struct slot {
@@ -26,57 +28,45 @@ struct slot {
 	usec_t until; /* 0: empty */
 };
 
-/* A key being looked up, and the calls that came with it meanwhile. */
+/* A key to be looked up, and the calls that came with it. */
 struct lookup {
 	TAILQ_ENTRY(lookup) link;
-	struct auth *auth;
 	unsigned char hash[KEY_HASH];
-	bool is_fresh; /* nobody may join: the answer may be older than he is */
 	unsigned roles;
 	auth_pass_fn *pass;
 	struct calls calls;
 };
 
+TAILQ_HEAD(lookups, lookup);
+
 struct auth {
-	TAILQ_HEAD(, lookup) lookups;
+	struct ingest *ingest;
+	struct lookups asked; /* in the batch under way */
+	struct lookups waiting; /* for the next; empty if none is under way */
+	size_t nwaiting;
 	struct slot slots[SLOTS];
 };
 
 int
-auth_open(struct auth **out, struct err *err)
+auth_open(struct auth **out, struct ingest *ingest, struct err *err)
 {
 	struct auth *auth = calloc(1, sizeof(*auth));
 
 	if (auth == NULL)
 		return err_set(err, ERR_NOMEM, "auth");
-	TAILQ_INIT(&auth->lookups);
+	auth->ingest = ingest;
+	TAILQ_INIT(&auth->asked);
+	TAILQ_INIT(&auth->waiting);
 	*out = auth;
 	return 0;
-}
-
-static void
-free_lookup(struct lookup *lookup)
-{
-	TAILQ_REMOVE(&lookup->auth->lookups, lookup, link);
-	free(lookup);
 }
 
 void
 auth_close(struct auth *auth)
 {
-	struct lookup *lookup;
-
 	if (auth == NULL)
 		return;
-	while ((lookup = TAILQ_FIRST(&auth->lookups)) != NULL) {
-		struct call *call;
-
-		while ((call = TAILQ_FIRST(&lookup->calls)) != NULL) {
-			TAILQ_REMOVE(&lookup->calls, call, link);
-			free(call);
-		}
-		free_lookup(lookup);
-	}
+	assert(TAILQ_EMPTY(&auth->asked) && TAILQ_EMPTY(&auth->waiting));
 	free(auth);
 }
 
@@ -126,63 +116,106 @@ remember(struct auth *auth, const unsigned char *hash, const struct key *key)
 	slot->until = clock_now() + KEEP;
 }
 
+/* Answer all who came with a key; `rows` is NULL after an error. */
 static void
-on_found(void *arg, struct pg_rows *const *rows, const struct err *err)
+settle(struct auth *auth, struct lookup *lookup, const struct pg_rows *rows,
+    const struct err *err)
 {
-	struct lookup *lookup = arg;
 	struct call *call;
 	struct key key;
-	bool is_known = err == NULL && key_found(&key, rows[0]);
+	bool is_known = rows != NULL && key_found(&key, rows);
 
 	if (is_known)
-		remember(lookup->auth, lookup->hash, &key);
+		remember(auth, lookup->hash, &key);
 	while ((call = TAILQ_FIRST(&lookup->calls)) != NULL) {
 		TAILQ_REMOVE(&lookup->calls, call, link);
-		if (err != NULL)
+		if (rows == NULL)
 			problem_reply_err(call, err);
 		else if (is_known)
 			admit(call, &key, lookup->roles, lookup->pass);
 		else
 			refuse_key(call);
 	}
-	free_lookup(lookup);
+	free(lookup);
+}
+
+static void ask(struct auth *auth);
+
+static void
+on_found(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct auth *auth = arg;
+	struct err passing = { 0 };
+	struct lookups asked;
+	struct lookup *lookup;
+
+	if (err != NULL)
+		passing = *err;
+	/* It only reads: nothing can have been done. */
+	if (passing.code == ERR_UNKNOWN)
+		passing.code = ERR_RETRY;
+	TAILQ_INIT(&asked);
+	TAILQ_CONCAT(&asked, &auth->asked, link);
+	while ((lookup = TAILQ_FIRST(&asked)) != NULL) {
+		TAILQ_REMOVE(&asked, lookup, link);
+		settle(auth, lookup, err == NULL ? *rows++ : NULL, &passing);
+	}
+	ask(auth);
+}
+
+/* What came while a batch was under way is the next. */
+static void
+ask(struct auth *auth)
+{
+	struct pg_batch *batch;
+	struct lookup *lookup;
+	struct err err;
+
+	if (TAILQ_EMPTY(&auth->waiting))
+		return;
+	batch = pg_batch_new();
+	for (int n = 0; n < BATCH_MAX; n++) {
+		lookup = TAILQ_FIRST(&auth->waiting);
+		if (lookup == NULL)
+			break;
+		TAILQ_REMOVE(&auth->waiting, lookup, link);
+		auth->nwaiting--;
+		TAILQ_INSERT_TAIL(&auth->asked, lookup, link);
+		if (batch != NULL)
+			key_find(batch, lookup->hash);
+	}
+	if (batch == NULL)
+		(void)err_set(&err, ERR_NOMEM, "key");
+	if (batch == NULL || desk_submit_first(auth->ingest->desk, batch,
+				 on_found, auth, &err) != 0)
+		on_found(auth, NULL, &err);
 }
 
 static struct lookup *
-find_lookup(struct auth *auth, const struct lookup *wanted)
+find(const struct lookups *lookups, const struct lookup *wanted)
 {
 	struct lookup *lookup;
 
-	TAILQ_FOREACH (lookup, &auth->lookups, link)
-		if (!lookup->is_fresh && lookup->pass == wanted->pass &&
+	TAILQ_FOREACH (lookup, lookups, link)
+		if (lookup->pass == wanted->pass &&
 		    lookup->roles == wanted->roles &&
 		    memcmp(lookup->hash, wanted->hash, KEY_HASH) == 0)
 			return lookup;
 	return NULL;
 }
 
-static int
-ask(struct auth *auth, struct desk *desk, const struct lookup *wanted,
-    struct lookup **out, struct err *err)
+static struct lookup *
+add(struct auth *auth, const struct lookup *wanted)
 {
 	struct lookup *lookup = malloc(sizeof(*lookup));
-	struct pg_batch *batch = pg_batch_new();
 
-	if (lookup == NULL || batch == NULL) {
-		free(lookup);
-		pg_batch_free(batch);
-		return err_set(err, ERR_NOMEM, "key");
-	}
+	if (lookup == NULL)
+		return NULL;
 	*lookup = *wanted;
 	TAILQ_INIT(&lookup->calls);
-	TAILQ_INSERT_TAIL(&auth->lookups, lookup, link);
-	key_find(batch, lookup->hash);
-	if (desk_submit(desk, batch, on_found, lookup, err) != 0) {
-		free_lookup(lookup);
-		return -1;
-	}
-	*out = lookup;
-	return 0;
+	TAILQ_INSERT_TAIL(&auth->waiting, lookup, link);
+	auth->nwaiting++;
+	return lookup;
 }
 
 /* "Bearer KEY": the key's text in the header, and its length; NULL if there is
@@ -200,43 +233,63 @@ bearer(const struct request *request, size_t *len)
 	return *len == 0 || *len > KEY_TEXT_MAX ? NULL : value;
 }
 
+bool
+auth_is_offered(const struct request *request)
+{
+	size_t len;
+
+	return bearer(request, &len) != NULL;
+}
+
+static bool
+is_remembered(const struct slot *slot, const unsigned char *hash)
+{
+	return slot->until > clock_now() &&
+	       memcmp(slot->hash, hash, KEY_HASH) == 0;
+}
+
+/* Look the key up, together with whoever else waits for the same. */
+static void
+look_up(struct auth *auth, struct call *call, const struct lookup *wanted,
+    bool is_fresh, bool is_stranger)
+{
+	struct lookup *lookup = find(&auth->waiting, wanted);
+
+	/* What is asked already may be answered from before this call came. */
+	if (lookup == NULL && !is_fresh)
+		lookup = find(&auth->asked, wanted);
+	if (lookup == NULL && (!is_stranger || auth->nwaiting < WAITING_MAX))
+		lookup = add(auth, wanted);
+	if (lookup == NULL) {
+		problem_reply(call, 503, "too many keys wait to be looked up");
+		return;
+	}
+	TAILQ_INSERT_TAIL(&lookup->calls, call, link);
+	if (TAILQ_EMPTY(&auth->asked))
+		ask(auth);
+}
+
 void
 auth_check(struct call *call, unsigned roles, bool is_fresh, auth_pass_fn *pass)
 {
 	struct auth *auth = call->ingest->auth;
-	struct lookup wanted = {
-		.auth = auth,
-		.is_fresh = is_fresh,
-		.roles = roles,
-		.pass = pass,
-	};
-	struct lookup *lookup;
+	struct lookup wanted = { .roles = roles, .pass = pass };
 	const struct slot *slot;
 	const char *key;
 	size_t len;
 	struct err err;
+	bool is_stranger;
 
 	key = bearer(call->request, &len);
-	if (key == NULL) {
-		problem_reply(
-		    call, 401, "send the header `Authorization: Bearer KEY`");
-		return;
-	}
+	assert(key != NULL);
 	if (key_hash(wanted.hash, key, len, &err) != 0) {
 		problem_reply_err(call, &err);
 		return;
 	}
 	slot = slot_of(auth, wanted.hash);
-	if (!is_fresh && slot->until > clock_now() &&
-	    memcmp(slot->hash, wanted.hash, KEY_HASH) == 0) {
+	is_stranger = !is_remembered(slot, wanted.hash);
+	if (is_fresh || is_stranger)
+		look_up(auth, call, &wanted, is_fresh, is_stranger);
+	else
 		admit(call, &slot->key, roles, pass);
-		return;
-	}
-	lookup = is_fresh ? NULL : find_lookup(auth, &wanted);
-	if (lookup == NULL &&
-	    ask(auth, call->ingest->desk, &wanted, &lookup, &err) != 0) {
-		problem_reply_err(call, &err);
-		return;
-	}
-	TAILQ_INSERT_TAIL(&lookup->calls, call, link);
 }

@@ -5,7 +5,7 @@
 #include "desk.h"
 #include "session.h"
 
-enum { DESK_QUEUE_MAX = 256 };
+enum { QUEUE_MAX = 256 };
 
 struct errand {
 	TAILQ_ENTRY(errand) link;
@@ -16,7 +16,7 @@ struct errand {
 };
 
 struct desk {
-	struct session *session;
+	struct session *session; /* NULL: closing */
 	TAILQ_HEAD(, errand) waiting;
 	size_t nwaiting;
 	struct errand *current;
@@ -62,7 +62,7 @@ on_done(void *arg, struct pg_rows *const *rows, const struct err *err)
 static void
 next(struct desk *desk)
 {
-	while (desk->current == NULL && session_is_up(desk->session)) {
+	while (desk->current == NULL && desk_is_up(desk)) {
 		struct errand *errand = take(desk);
 		struct pg_batch *batch;
 		struct err err;
@@ -88,17 +88,25 @@ on_ready(void *arg)
 }
 
 static void
+tell(struct errand *errand, enum err_code code)
+{
+	struct err err;
+
+	if (errand == NULL)
+		return;
+	(void)err_set(&err, code, "the database is away");
+	errand->done(errand->arg, NULL, &err);
+	free_errand(errand);
+}
+
+static void
 on_down(void *arg)
 {
 	struct desk *desk = arg;
 	struct errand *errand;
-	struct err err;
 
-	(void)err_set(&err, ERR_RETRY, "the database is away");
-	while ((errand = take(desk)) != NULL) {
-		errand->done(errand->arg, NULL, &err);
-		free_errand(errand);
-	}
+	while ((errand = take(desk)) != NULL)
+		tell(errand, ERR_RETRY);
 }
 
 int
@@ -122,21 +130,19 @@ desk_open(struct desk **out, struct ingest *ingest, struct err *err)
 void
 desk_close(struct desk *desk)
 {
-	struct errand *errand;
-
 	if (desk == NULL)
 		return;
 	session_close(desk->session);
-	free_errand(desk->current);
-	while ((errand = take(desk)) != NULL)
-		free_errand(errand);
+	desk->session = NULL;
+	tell(desk->current, ERR_UNKNOWN);
+	on_down(desk);
 	free(desk);
 }
 
 bool
 desk_is_up(const struct desk *desk)
 {
-	return session_is_up(desk->session);
+	return desk->session != NULL && session_is_up(desk->session);
 }
 
 size_t
@@ -145,28 +151,60 @@ desk_queued(const struct desk *desk)
 	return desk->nwaiting;
 }
 
+static int
+check_room(const struct desk *desk, bool is_first, struct err *err)
+{
+	if (!desk_is_up(desk))
+		return err_set(err, ERR_RETRY, "the database is away");
+	if (!is_first && desk->nwaiting >= QUEUE_MAX)
+		return err_set(
+		    err, ERR_RETRY, "too much waits for the database");
+	return 0;
+}
+
+static int
+submit(struct desk *desk, const struct errand *wanted, bool is_first,
+    struct err *err)
+{
+	struct errand *errand = NULL;
+
+	if (check_room(desk, is_first, err) == 0) {
+		errand = malloc(sizeof(*errand));
+		if (errand == NULL)
+			(void)err_set(err, ERR_NOMEM, "errand");
+	}
+	if (errand == NULL) {
+		pg_batch_free(wanted->batch);
+		return -1;
+	}
+	*errand = *wanted;
+	if (is_first)
+		TAILQ_INSERT_HEAD(&desk->waiting, errand, link);
+	else
+		TAILQ_INSERT_TAIL(&desk->waiting, errand, link);
+	desk->nwaiting++;
+	next(desk);
+	return 0;
+}
+
 int
 desk_submit(struct desk *desk, struct pg_batch *batch, pg_done_fn *done,
     void *arg, struct err *err)
 {
-	struct errand *errand;
-
-	if (!desk_is_up(desk) || desk->nwaiting >= DESK_QUEUE_MAX) {
-		pg_batch_free(batch);
-		return err_set(err, ERR_RETRY,
-		    desk_is_up(desk) ? "too much waits for the database"
-				     : "the database is away");
-	}
-	errand = calloc(1, sizeof(*errand));
-	if (errand == NULL) {
-		pg_batch_free(batch);
-		return err_set(err, ERR_NOMEM, "errand");
-	}
-	*errand = (struct errand){
+	const struct errand errand = {
 		.desk = desk, .batch = batch, .done = done, .arg = arg
 	};
-	TAILQ_INSERT_TAIL(&desk->waiting, errand, link);
-	desk->nwaiting++;
-	next(desk);
-	return 0;
+
+	return submit(desk, &errand, false, err);
+}
+
+int
+desk_submit_first(struct desk *desk, struct pg_batch *batch, pg_done_fn *done,
+    void *arg, struct err *err)
+{
+	const struct errand errand = {
+		.desk = desk, .batch = batch, .done = done, .arg = arg
+	};
+
+	return submit(desk, &errand, true, err);
 }

@@ -17,7 +17,8 @@ struct ingest;
 
 int desk_open(struct desk **out, struct ingest *ingest, struct err *err);
 
-/* The `done` of what waits is not called.  NULL is fine. */
+/* The `done` of what waits is called with ERR_RETRY, that of what is under way
+ * with ERR_UNKNOWN.  NULL is fine. */
 void desk_close(struct desk *desk);
 
 bool desk_is_up(const struct desk *desk);
@@ -32,5 +33,10 @@ size_t desk_queued(const struct desk *desk);
  */
 int desk_submit(struct desk *desk, struct pg_batch *batch, pg_done_fn *done,
     void *arg, struct err *err);
+
+/* The same, before all others and however many wait: for one who has never more
+ * than one batch here. */
+int desk_submit_first(struct desk *desk, struct pg_batch *batch,
+    pg_done_fn *done, void *arg, struct err *err);
 
 #endif

@@ -29,6 +29,7 @@ struct ingest_conf {
 	int64_t listen_port;
 	char *log_level;
 	int64_t max_batch_bytes;
+	int64_t max_body_bytes_total;
 	int64_t max_connections;
 	int64_t max_queued_bytes;
 	int64_t max_queued_events;

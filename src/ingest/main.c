@@ -55,6 +55,10 @@ static const struct conf_item items[] = {
 	{ "max_batch_bytes", CONF_INT, false, FIELD(max_batch_bytes),
 	    .initial = "8388608", .min = MIN_BATCH_BYTES, .max = 67108864,
 	    .help = "largest body of POST /v1/events/batch" },
+	{ "max_body_bytes_total", CONF_INT, false, FIELD(max_body_bytes_total),
+	    .initial = "134217728", .min = 2 * MIN_BATCH_BYTES,
+	    .max = 17179869184,
+	    .help = "memory of large request bodies; beyond it they are 503" },
 	{ "max_connections", CONF_INT, false, FIELD(max_connections),
 	    .initial = "1000", .min = 1, .max = 100000,
 	    .help = "HTTP connections at once; more wait in the kernel" },
@@ -217,32 +221,37 @@ open_ingest(struct ingest *ingest, struct err *err)
 		.port = (uint16_t)conf->listen_port,
 		.max_head = MAX_HEAD,
 		.max_body = (size_t)conf->max_batch_bytes,
+		.max_buffered = (size_t)conf->max_body_bytes_total,
 		.max_connections = (int)conf->max_connections,
 		.head_timeout = HEAD_TIMEOUT,
 		.body_timeout = BODY_TIMEOUT,
 		.idle_timeout = IDLE_TIMEOUT,
 		.write_timeout = WRITE_TIMEOUT,
 	};
+	const struct server_events events = { .gate = routes_gate,
+		.handler = routes_handle,
+		.error = routes_refuse };
 
 	if (seal_key_read(&ingest->key, conf->secret_key_file, err) != 0 ||
-	    auth_open(&ingest->auth, err) != 0 ||
+	    auth_open(&ingest->auth, ingest, err) != 0 ||
 	    desk_open(&ingest->desk, ingest, err) != 0 ||
 	    writer_open(&ingest->writer, ingest, err) != 0)
 		return -1;
-	return server_open(&ingest->server, ingest->loop, &server,
-	    routes_handle, routes_refuse, ingest, err);
+	return server_open(
+	    &ingest->server, ingest->loop, &server, &events, ingest, err);
 }
 
-/* In the order that frees users before what they use. */
+/* Who is still in hand after a second signal is told by the writer and the
+ * desk, so these come before the server. */
 static void
 close_program(struct program *program)
 {
 	struct ingest *ingest = &program->ingest;
 
-	server_close(ingest->server);
 	writer_close(ingest->writer);
 	desk_close(ingest->desk);
 	auth_close(ingest->auth);
+	server_close(ingest->server);
 	seal_key_fini(&ingest->key);
 	if (program->term != NULL)
 		event_free(program->term);
@@ -297,6 +306,11 @@ check(const struct ingest_conf *conf, struct err *err)
 		return err_set(err, ERR_REFUSED,
 		    "secret_key_file is not set: it names the file that "
 		    "`postrider keygen` made");
+	/* A buffer may be twice what is in it. */
+	if (conf->max_body_bytes_total < 2 * conf->max_batch_bytes)
+		return err_set(err, ERR_REFUSED,
+		    "max_body_bytes_total: want at least twice "
+		    "max_batch_bytes");
 	if (log_level_parse(conf->log_level) < 0)
 		return err_set(err, ERR_REFUSED,
 		    "log_level: want error, warn, info or debug");

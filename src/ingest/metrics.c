@@ -64,6 +64,9 @@ put_gauges(struct buf *out, const struct ingest *ingest)
 	put(out, "database_connections", "gauge", "connections that are up",
 	    (uint64_t)writer_connections(ingest->writer) +
 		desk_is_up(ingest->desk));
+	put(out, "buffered_bytes", "gauge",
+	    "memory of request bodies above 16 KiB",
+	    server_buffered(ingest->server));
 	put(out, "connections", "gauge", "HTTP connections",
 	    (uint64_t)server_connections(ingest->server));
 	put(out, "requests", "gauge", "requests being answered",

@@ -28,7 +28,7 @@ struct route {
 	const char *type; /* of the body that it takes; NULL for none */
 	unsigned roles; /* who may; 0: everybody, without a key */
 	bool is_fresh; /* the key is looked up each time */
-	bool is_large; /* its body may be as large as the server takes */
+	bool is_large; /* its body may have max_batch_bytes */
 };
 
 #define ROUTE(m, p, h) .method = (m), .path = (p), .handle = (h)
@@ -167,27 +167,91 @@ has_type(const struct request *request, const char *type)
 	       strchr("; \t", value[len]) != NULL;
 }
 
-/* False if it was answered: what comes with the request does not suit. */
-static bool
-body_suits(struct call *call)
+static void
+find_route(struct call *call)
+{
+	const char *method = request_method(call->request);
+	const char *path = request_path(call->request);
+
+	for (size_t i = 0; i < NROUTES && call->route == NULL; i++)
+		if (takes_method(&routes[i], method) &&
+		    fits(&routes[i], path, call->id))
+			call->route = &routes[i];
+}
+
+/* A call with its route; NULL if memory is short. */
+static struct call *
+open_call(struct ingest *ingest, struct request *request)
+{
+	struct call *call = call_new(ingest, request);
+
+	if (call != NULL)
+		find_route(call);
+	return call;
+}
+
+/* Why a request cannot be served, as far as its head tells. */
+enum fault { NO_FAULT, NO_ROUTE, NO_KEY, WRONG_TYPE, IS_CODED };
+
+static enum fault
+find_fault(const struct call *call)
 {
 	const struct route *route = call->route;
-	const char *coding = request_header(call->request, "Content-Encoding");
-	size_t len;
+	const char *coding;
 
-	(void)request_body(call->request, &len);
+	if (route == NULL)
+		return NO_ROUTE;
+	if (route->roles != 0 && !auth_is_offered(call->request))
+		return NO_KEY;
 	if (route->type == NULL)
-		return true;
+		return NO_FAULT;
 	if (!has_type(call->request, route->type))
-		problem_reply(call, 415, "send it as %s", route->type);
-	else if (coding != NULL && strcasecmp(coding, "identity") != 0)
+		return WRONG_TYPE;
+	coding = request_header(call->request, "Content-Encoding");
+	return coding == NULL || strcasecmp(coding, "identity") == 0 ? NO_FAULT
+	                                                             : IS_CODED;
+}
+
+static void
+refuse(struct call *call, enum fault fault)
+{
+	switch (fault) {
+	case NO_FAULT:
+	case NO_ROUTE:
+		refuse_route(call, request_path(call->request));
+		break;
+	case NO_KEY:
+		problem_reply(
+		    call, 401, "send the header `Authorization: Bearer KEY`");
+		break;
+	case WRONG_TYPE:
+		problem_reply(call, 415, "send it as %s", call->route->type);
+		break;
+	case IS_CODED:
 		problem_reply(call, 415, "send it without content coding");
-	else if (len > BODY_MAX && !route->is_large)
-		problem_reply(call, 413, "the body is %zu bytes, of at most %d",
-		    len, BODY_MAX);
+		break;
+	}
+}
+
+size_t
+routes_gate(void *arg, struct request *request)
+{
+	/* Most pass: it is cheap to see that. */
+	struct call seen = { .ingest = arg, .request = request }, *call;
+	enum fault fault;
+
+	find_route(&seen);
+	fault = find_fault(&seen);
+	if (fault == NO_FAULT)
+		return seen.route->is_large
+		           ? (size_t)seen.ingest->conf->max_batch_bytes
+		           : (size_t)BODY_MAX;
+	call = open_call(arg, request);
+	if (call == NULL)
+		request_reply(request, 503, NULL, NULL, 0);
 	else
-		return true;
-	return false;
+		refuse(call, fault);
+	return 0;
 }
 
 static void
@@ -199,36 +263,22 @@ pass(struct call *call)
 void
 routes_handle(void *arg, struct request *request)
 {
-	const char *method = request_method(request);
-	const char *path = request_path(request);
-	struct call *call = call_new(arg, request);
-	const struct route *route = routes;
+	struct call *call = open_call(arg, request);
 
-	if (call == NULL) {
+	if (call == NULL)
 		request_reply(request, 503, NULL, NULL, 0);
-		return;
-	}
-	while (route < routes + NROUTES &&
-	       !(takes_method(route, method) && fits(route, path, call->id)))
-		route++;
-	if (route == routes + NROUTES) {
-		refuse_route(call, path);
-		return;
-	}
-	call->route = route;
-	if (!body_suits(call))
-		return;
-	if (route->roles == 0)
+	else if (call->route->roles == 0)
 		pass(call);
 	else
-		auth_check(call, route->roles, route->is_fresh, pass);
+		auth_check(
+		    call, call->route->roles, call->route->is_fresh, pass);
 }
 
 void
 routes_refuse(
     void *arg, struct request *request, int status, const char *detail)
 {
-	struct call *call = call_new(arg, request);
+	struct call *call = open_call(arg, request);
 
 	if (call == NULL)
 		request_reply(request, status, NULL, NULL, 0);

@@ -10,7 +10,8 @@ struct call;
 struct request;
 struct route;
 
-/* server_handler_fn and server_error_fn; `arg` is the struct ingest. */
+/* What struct server_events wants; `arg` is the struct ingest. */
+size_t routes_gate(void *arg, struct request *request);
 void routes_handle(void *arg, struct request *request);
 void routes_refuse(
     void *arg, struct request *request, int status, const char *detail);

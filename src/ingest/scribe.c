@@ -57,16 +57,6 @@ scribe_open(struct scribe **out, struct ingest *ingest, struct writer *writer,
 	return 0;
 }
 
-void
-scribe_close(struct scribe *scribe)
-{
-	if (scribe == NULL)
-		return;
-	session_close(scribe->session);
-	outbox_close(scribe->outbox);
-	free(scribe);
-}
-
 bool
 scribe_is_up(const struct scribe *scribe)
 {
@@ -100,6 +90,21 @@ tell(struct parcels *parcels, const struct err *err)
 		TAILQ_REMOVE(parcels, parcel, link);
 		parcel->done(parcel->arg, err);
 	}
+}
+
+void
+scribe_close(struct scribe *scribe)
+{
+	struct parcels carried;
+	struct err err;
+
+	if (scribe == NULL)
+		return;
+	session_close(scribe->session);
+	(void)err_set(&err, ERR_UNKNOWN, "stopped at once");
+	put_down(scribe, &carried);
+	tell(&carried, &err);
+	free(scribe);
 }
 
 /* Another transaction was in the way: a deadlock, or a conflict of snapshots. */

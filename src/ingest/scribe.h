@@ -24,7 +24,7 @@ struct writer;
 int scribe_open(struct scribe **out, struct ingest *ingest,
     struct writer *writer, struct err *err);
 
-/* The `done` of what it carries is not called.  NULL is fine. */
+/* The `done` of what it carries is called with ERR_UNKNOWN.  NULL is fine. */
 void scribe_close(struct scribe *scribe);
 
 bool scribe_is_up(const struct scribe *scribe);

@@ -89,8 +89,9 @@ writer_close(struct writer *writer)
 {
 	if (writer == NULL)
 		return;
-	for (size_t i = 0; i < writer->nscribes; i++)
-		scribe_close(writer->scribes[i]);
+	while (writer->scribes != NULL && writer->nscribes > 0)
+		scribe_close(writer->scribes[--writer->nscribes]);
+	writer_lost(writer);
 	free(writer->scribes);
 	if (writer->turn != NULL)
 		event_free(writer->turn);

@@ -56,7 +56,7 @@ TAILQ_HEAD(parcels, parcel);
 
 int writer_open(struct writer **out, struct ingest *ingest, struct err *err);
 
-/* The `done` of what is queued is not called.  NULL is fine. */
+/* The `done` of all that is here is called, with an error.  NULL is fine. */
 void writer_close(struct writer *writer);
 
 /* Take `parcel` in.  ERR_RETRY: the queue is full, or the database is away;

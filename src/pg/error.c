@@ -18,6 +18,7 @@ error_code(const char *sqlstate)
 		enum err_code code;
 	} classes[] = {
 		{ "08", ERR_RETRY }, /* connection */
+		{ "22P03", ERR_BROKEN }, /* a parameter of another type */
 		{ "22", ERR_REFUSED }, /* data */
 		{ "23", ERR_REFUSED }, /* constraint */
 		{ "25006", ERR_RETRY }, /* on a standby, after a failover */
@@ -51,6 +52,38 @@ set_sqlstate(struct err *err, const char *sqlstate)
 	(void)snprintf(err->sqlstate, sizeof(err->sqlstate), "%s", sqlstate);
 }
 
+bool
+error_is_fatal(const PGresult *result)
+{
+	const char *severity =
+	    PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+	return severity == NULL || strcmp(severity, "ERROR") != 0;
+}
+
+bool
+error_is_stale_plan(const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+
+	/* The code alone stands for all that PostgreSQL cannot do. */
+	return state != NULL && strcmp(state, "0A000") == 0 && from != NULL &&
+	       strcmp(from, "RevalidateCachedQuery") == 0;
+}
+
+static enum err_code
+code_of_result(const PGresult *result, const char *state)
+{
+	if (error_is_stale_plan(result))
+		return ERR_RETRY;
+	/* Parameters that do not fit their statement: our own mistake.  Of a
+	 * session that ends, it is what poolers say of passing trouble. */
+	if (strcmp(state, "08P01") == 0 && !error_is_fatal(result))
+		return ERR_BROKEN;
+	return error_code(state);
+}
+
 int
 error_of_result(
     const PGresult *result, const char *name, bool hides_data, struct err *err)
@@ -70,19 +103,10 @@ error_of_result(
 	/* Data that is not taken is quoted in the message. */
 	if (hides_data && starts_with(state, "22"))
 		len = (int)strcspn(text, "\r\n\"");
-	(void)err_set(err, error_code(state), "%s: %.*s (SQLSTATE %s)", name,
-	    len, text, state);
+	(void)err_set(err, code_of_result(result, state),
+	    "%s: %.*s (SQLSTATE %s)", name, len, text, state);
 	set_sqlstate(err, state);
 	return -1;
-}
-
-bool
-error_is_fatal(const PGresult *result)
-{
-	const char *severity =
-	    PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-
-	return severity == NULL || strcmp(severity, "ERROR") != 0;
 }
 
 int

@@ -23,6 +23,10 @@ int error_of_result(
 /* True if the server ends the session after this error. */
 bool error_is_fatal(const PGresult *result);
 
+/* True if the session is of no more use after this error: what a statement
+ * returns has changed since it was prepared. */
+bool error_is_stale_plan(const PGresult *result);
+
 /* Fill `*err` for a connection that is lost.  Returns -1. */
 int error_of_connection(const PGconn *conn, struct err *err);
 

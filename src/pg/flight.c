@@ -145,10 +145,10 @@ take_error(struct flight *flight, const struct op *op, PGresult *result,
 	(void)error_of_result(result,
 	    op != NULL ? op_name(flight, op) : "commit",
 	    op == NULL || op->kind == OP_CALL, why);
-	if (why->sqlstate[0] == '\0')
-		step = FLIGHT_LOST;
-	else
+	if (why->sqlstate[0] != '\0')
 		fail(flight, why, error_is_fatal(result));
+	if (why->sqlstate[0] == '\0' || error_is_stale_plan(result))
+		step = FLIGHT_LOST;
 	PQclear(result);
 	return step;
 }

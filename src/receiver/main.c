@@ -24,6 +24,7 @@ enum { EXIT_USAGE = 2 };
 enum {
 	MAX_HEAD = 32 * 1024,
 	MAX_BODY = 1024 * 1024,
+	MAX_BUFFERED = 1024 * 1024 * 1024,
 	MAX_CONNECTIONS = 16384, /* as far as descriptors allow */
 	OTHER_FILES = 64, /* that are no clients' */
 };
@@ -136,16 +137,19 @@ listen_now(struct program *program, struct err *err)
 		.port = (uint16_t)program->settings.listen_port,
 		.max_head = MAX_HEAD,
 		.max_body = MAX_BODY,
+		.max_buffered = MAX_BUFFERED,
 		.max_connections = max_connections(),
 		.head_timeout = 10 * USEC_PER_SEC,
 		.body_timeout = 30 * USEC_PER_SEC,
 		.idle_timeout = 120 * USEC_PER_SEC,
 		.write_timeout = 60 * USEC_PER_SEC,
 	};
+	const struct server_events events = { .handler = on_request,
+		.error = on_error };
 	char state[256], place[128];
 
-	if (server_open(&program->server, program->loop, &conf, on_request,
-		on_error, program, err) != 0)
+	if (server_open(&program->server, program->loop, &conf, &events,
+		program, err) != 0)
 		return -1;
 	(void)snprintf(place, sizeof(place), "%s:%d", conf.address,
 	    server_port(program->server));

@@ -56,7 +56,9 @@ put_results(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 {
 	pg_array(batch, PG_TEXT);
 	for (size_t i = 0; i < n; i++)
-		pg_text(batch, send_end_name(outcomes[i]->end));
+		pg_text(batch, outcomes[i]->is_bare
+				   ? NULL
+				   : send_end_name(outcomes[i]->end));
 	pg_array_end(batch);
 	pg_array(batch, PG_INT);
 	for (size_t i = 0; i < n; i++) {
@@ -76,11 +78,13 @@ put_results(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 	pg_array_end(batch);
 	pg_array(batch, PG_TEXT);
 	for (size_t i = 0; i < n; i++)
-		text_or_null(batch, outcomes[i]->remote);
+		text_or_null(
+		    batch, outcomes[i]->is_bare ? "" : outcomes[i]->remote);
 	pg_array_end(batch);
 	pg_array(batch, PG_TEXT);
 	for (size_t i = 0; i < n; i++)
-		text_or_null(batch, outcomes[i]->reason);
+		text_or_null(
+		    batch, outcomes[i]->is_bare ? "" : outcomes[i]->reason);
 	pg_array_end(batch);
 	pg_array(batch, PG_BOOL);
 	for (size_t i = 0; i < n; i++)

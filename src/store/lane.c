@@ -42,6 +42,8 @@ lane_reclaim_read(const struct pg_rows *rows, int row, struct lane_expired *out)
 {
 	*out = (struct lane_expired){
 		.lane_id = pg_get_bigint(rows, row, pg_column(rows, "lane_id")),
+		.delivery_id =
+		    pg_get_bigint(rows, row, pg_column(rows, "head_id")),
 		.subscription_id = pg_get_bigint(
 		    rows, row, pg_column(rows, "subscription_id")),
 		.attempt = pg_get_int(rows, row, pg_column(rows, "attempts")),

@@ -1,6 +1,7 @@
 """One id is one event, however often and in whatever form it is posted."""
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -173,7 +174,8 @@ def test_a_deadlock_is_tried_again(api, db, endpoint):
             " VALUES (1, 'x', 't', 0, '\\x00') ON CONFLICT DO NOTHING")
         other.execute("ROLLBACK")
         posted.result().expect(202)
-    assert "batches_failed_total 1\n" in api.get("/metrics").body.decode()
+    # Once as the deadlock's victim; or by its deadline, if it looked too early.
+    assert re.search(r"batches_failed_total [1-9]", api.get("/metrics").body.decode())
     assert db.value("SELECT count(*) FROM postrider.delivery") == 1
 
 

@@ -161,3 +161,62 @@ def test_a_time_out_raised_after_the_claim_does_not_outlive_the_lease(
         other.rollback()
     until(lambda: state(db) == "delivered", "it is delivered")
     assert attempts(db) == [(1, "timed_out"), (2, "answered")]
+
+
+def test_a_worker_filled_by_what_it_takes_over_is_not_deaf(
+        api, make_dispatch, db, make_endpoint):
+    """Its only place goes to an expired lease; new work is sent all the same."""
+    silent, healthy = make_endpoint(), make_endpoint()
+    silent.script("hang")
+    api.subscribe(silent.url, event_types=["silent"], **FAST)
+    api.subscribe(healthy.url, event_types=["healthy"])
+    first = make_dispatch(**LEASE, max_in_flight=1)
+    api.event({}, type="silent")
+    until(lambda: silent.requests, "the only place is taken")
+    first.kill(signal.SIGKILL)
+    silent.script(200)
+    make_dispatch(lease_margin="600ms", max_in_flight=1, poll="1h")
+    until(lambda: db.value("SELECT count(*) FROM postrider.attempt") > 0, "it is taken over")
+    api.event({}, type="healthy")
+    until(lambda: healthy.requests, "the new event is sent")
+
+
+def test_a_taken_delivery_is_not_sent_again_for_want_of_a_record(
+        api, make_dispatch, db, endpoint):
+    """The attempt's row is refused; the outcome is kept, and the log says so."""
+    db.execute("ALTER TABLE postrider.attempt ADD CHECK (status <> 200)")
+    api.subscribe(endpoint.url, **FAST, max_attempts=4)
+    dispatch = make_dispatch(**LEASE)
+    api.event({"n": 1}, asset="a")
+    api.event({"n": 2}, asset="a")
+    until(lambda: db.rows("SELECT DISTINCT state FROM postrider.deliveries")
+          == [("delivered",)], "both are delivered")
+    assert len(endpoint.requests) == 2
+    assert attempts(db) == []
+    assert dispatch.log().count("the record of an attempt was refused") == 2
+
+
+def test_what_cannot_be_recorded_does_not_pile_up(api, make_dispatch, db, endpoint):
+    api.subscribe(endpoint.url, **FAST, max_attempts=50)
+    db.execute("REVOKE INSERT ON postrider.attempt FROM postrider_dispatch")
+    dispatch = make_dispatch(lease_margin="600ms", poll="50ms", statement_timeout="300ms")
+    api.event({"n": 1})
+    until(lambda: endpoint.requests, "it is sent")
+    until(lambda: dispatch.log().count("a transaction failed") >= 3, "records fail")
+    db.execute("GRANT INSERT ON postrider.attempt TO postrider_dispatch")
+    until(lambda: state(db) == "delivered", "it is delivered once records go through")
+    assert dispatch.log().count("the lease was lost") <= 2
+    assert 'delivery="0"' not in dispatch.log()
+
+
+def test_a_lane_whose_delivery_is_gone_is_shown_and_goes_on(
+        api, make_dispatch, db, endpoint):
+    api.subscribe(endpoint.url)
+    api.event({"n": 1}, asset="a")
+    api.event({"n": 2}, asset="a")
+    db.execute("DELETE FROM postrider.delivery WHERE id = (SELECT head_id FROM postrider.lane)")
+    assert db.value("SELECT why FROM postrider.stuck") == "its delivery is gone"
+    make_dispatch()
+    until(lambda: db.rows("SELECT state FROM postrider.deliveries") == [("delivered",)],
+          "what stands behind it is delivered")
+    assert db.value("SELECT count(*) FROM postrider.lane") == 0

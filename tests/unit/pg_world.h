@@ -29,6 +29,7 @@ enum statement {
 	SHOW,
 	BYTES,
 	MEASURE,
+	LIST,
 };
 
 #define STATEMENT(name, text)                                                  \
@@ -54,6 +55,7 @@ static const struct embedded statements[] = {
 	STATEMENT("show", "SELECT current_setting($1::text) AS value"),
 	STATEMENT("bytes", "SELECT $1::bytea AS raw"),
 	STATEMENT("measure", "SELECT length($1::bytea) AS n"),
+	STATEMENT("list", "SELECT * FROM thing"),
 	{ NULL, NULL, 0 },
 };
 

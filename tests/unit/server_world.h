@@ -48,7 +48,8 @@ struct world {
 	struct client clients[CLIENTS];
 	struct request *held[HELD]; /* requests to /hold */
 	int nheld;
-	int handled, refused, drained;
+	int gated, handled, refused, drained;
+	size_t buffered; /* when the last was refused */
 	bool is_late;
 	struct event *guard;
 	char *big;
@@ -107,11 +108,16 @@ explain(void *arg, struct request *request, int status, const char *detail)
 	struct world *w = arg;
 
 	w->refused++;
+	w->buffered = server_buffered(w->server);
 	request_reply(request, status, "text/plain", detail, strlen(detail));
 }
 
+static const struct server_events events = { .handler = handle,
+	.error = explain };
+
 static inline void
-start(struct world *w, const struct server_conf *wanted)
+open_server(struct world *w, const struct server_conf *wanted,
+    const struct server_events *told)
 {
 	struct server_conf conf = *wanted;
 	struct err err;
@@ -119,6 +125,8 @@ start(struct world *w, const struct server_conf *wanted)
 	conf.address = "127.0.0.1";
 	conf.max_head = 4096;
 	conf.max_body = 65536;
+	if (conf.max_buffered == 0)
+		conf.max_buffered = 1 << 20;
 	if (conf.max_connections == 0)
 		conf.max_connections = 100;
 	if (conf.head_timeout == 0)
@@ -129,8 +137,14 @@ start(struct world *w, const struct server_conf *wanted)
 		conf.idle_timeout = 60 * USEC_PER_SEC;
 	if (conf.write_timeout == 0)
 		conf.write_timeout = 60 * USEC_PER_SEC;
-	assert_int_equal(0,
-	    server_open(&w->server, w->loop, &conf, handle, explain, w, &err));
+	assert_int_equal(
+	    0, server_open(&w->server, w->loop, &conf, told, w, &err));
+}
+
+static inline void
+start(struct world *w, const struct server_conf *wanted)
+{
+	open_server(w, wanted, &events);
 }
 
 static inline int

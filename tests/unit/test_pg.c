@@ -204,6 +204,39 @@ test_an_error_does_not_repeat_the_data(void **state)
 }
 
 static void
+test_parameters_that_do_not_fit_are_a_broken_installation(void **state)
+{
+	static const struct {
+		enum statement statement;
+		bool is_wide;
+		const char *sqlstate;
+	} rows[] = {
+		{ ADD, true, "22P03" }, /* too long */
+		{ SPLIT, true, "08P01" }, /* no array */
+		{ COUNT, false, "08P01" }, /* too many */
+		{ ECHO, false, "08P01" }, /* too few */
+	};
+	struct world *w = connected(state);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pg_batch *batch = pg_batch_new();
+
+		pg_call(batch, (int)rows[i].statement);
+		if (rows[i].is_wide)
+			pg_bigint(batch, INT64_C(0x0100000001));
+		else
+			pg_int(batch, 1);
+		settle(w, batch);
+		if (w->err.code != ERR_BROKEN ||
+		    strcmp(w->err.sqlstate, rows[i].sqlstate) != 0)
+			fail_msg(
+			    "row %zu: %d %s", i, (int)w->err.code, w->err.text);
+		assert_true(pg_is_ready(w->pg));
+	}
+	assert_int_equal(w->downs, 0);
+}
+
+static void
 test_a_transaction_can_span_batches(void **state)
 {
 	struct world *w = connected(state);
@@ -392,6 +425,8 @@ main(void)
 		WORLD_TEST(test_a_failing_statement_keeps_nothing_of_its_batch),
 		WORLD_TEST(test_what_a_commit_checks_fails_the_batch),
 		WORLD_TEST(test_an_error_does_not_repeat_the_data),
+		WORLD_TEST(
+		    test_parameters_that_do_not_fit_are_a_broken_installation),
 		WORLD_TEST(test_a_transaction_can_span_batches),
 		WORLD_TEST(test_a_failure_rolls_back_the_open_transaction),
 		WORLD_TEST(test_one_batch_at_a_time),

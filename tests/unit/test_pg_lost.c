@@ -256,6 +256,33 @@ test_an_installation_that_turns_wrong_is_tried_again(void **state)
 }
 
 static void
+test_a_statement_whose_columns_changed_gets_a_new_connection(void **state)
+{
+	struct world *w = connected(state);
+	struct pg_batch *batch = pg_batch_new();
+
+	pg_call(batch, LIST);
+	settle(w, batch);
+	assert_false(w->failed);
+	admin_run(w, "ALTER TABLE thing ADD COLUMN note text");
+	batch = pg_batch_new();
+	pg_begin(batch);
+	call(batch, ADD, 1);
+	pg_call(batch, LIST);
+	pg_commit(batch);
+	settle(w, batch);
+	assert_int_equal(w->err.code, ERR_RETRY);
+	assert_string_equal(w->err.sqlstate, "0A000");
+	assert_int_equal(things(w), 0);
+
+	until_more(w, &w->readies, 1, "it is back");
+	batch = pg_batch_new();
+	pg_call(batch, LIST);
+	settle(w, batch);
+	assert_false(w->failed);
+}
+
+static void
 test_an_owner_may_close_in_any_callback(void **state)
 {
 	struct world *w = world(state);
@@ -320,6 +347,8 @@ main(void)
 		    test_a_wrong_installation_is_told_and_not_tried_again),
 		WORLD_TEST(
 		    test_an_installation_that_turns_wrong_is_tried_again),
+		WORLD_TEST(
+		    test_a_statement_whose_columns_changed_gets_a_new_connection),
 		WORLD_TEST(test_an_owner_may_close_in_any_callback),
 		WORLD_TEST(test_closing_a_busy_connection_forgets_its_batch),
 	};

@@ -367,8 +367,8 @@ test_an_address_that_is_none_is_refused(void **state)
 		.max_connections = 1 };
 	struct err err;
 
-	assert_int_equal(-1,
-	    server_open(&w->server, w->loop, &conf, handle, explain, w, &err));
+	assert_int_equal(
+	    -1, server_open(&w->server, w->loop, &conf, &events, w, &err));
 	assert_int_equal(err.code, ERR_REFUSED);
 	assert_null(w->server);
 }

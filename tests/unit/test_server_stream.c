@@ -45,6 +45,8 @@ test_a_streamed_answer_comes_in_chunks_and_ends(void **state)
 	start(w, &(struct server_conf){ 0 });
 	c = hold(w, HOLD);
 	request_stream(w->held[0], 200, "text/plain", more, &source);
+	/* The first piece is made in a turn of its own. */
+	assert_int_equal(0, source.pieces);
 	until(w, heard(c, "\r\n0\r\n\r\n"));
 	assert_true(heard(c, "Transfer-Encoding: chunked\r\n"));
 	assert_false(heard(c, "Content-Length"));

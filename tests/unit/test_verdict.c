@@ -207,24 +207,26 @@ test_jitter_spreads_retries_over_all_of_that_half(void **state)
 	    verdict_decide(&policy, 1, SEND_BROKEN, 0, -1, 999999).wait);
 }
 
-static void
-test_retry_after_holds_whatever_the_dice_say(void **state)
+static usec_t
+throttled(usec_t retry_after, bool jitter, int dice)
 {
 	struct retry_policy policy = plain;
 
-	(void)state;
-	policy.jitter = true;
-	for (int dice = 0; dice < 1000000; dice += 99999) {
-		usec_t wait =
-		    verdict_decide(&policy, 1, SEND_ANSWERED, 429, 60 * S, dice)
-			.wait;
+	policy.jitter = jitter;
+	return verdict_decide(&policy, 1, SEND_ANSWERED, 429, retry_after, dice)
+	    .wait;
+}
 
-		assert_int_equal(wait, 60 * S);
-		wait = verdict_decide(
-		    &policy, 1, SEND_ANSWERED, 429, 24 * HOUR, dice)
-		           .wait;
-		assert_int_equal(wait, policy.cap);
-	}
+static void
+test_retry_after_is_spread_to_a_tenth_more_and_never_comes_early(void **state)
+{
+	(void)state;
+	assert_int_equal(60 * S, throttled(60 * S, false, 999999));
+	assert_int_equal(60 * S, throttled(60 * S, true, 0));
+	assert_int_equal(63 * S, throttled(60 * S, true, 500000));
+	assert_in_range(throttled(60 * S, true, 999999), 65 * S, 66 * S);
+	assert_int_equal(plain.cap, throttled(24 * HOUR, true, 0));
+	assert_int_equal(plain.cap, throttled(24 * HOUR, true, 999999));
 }
 
 static void
@@ -252,7 +254,8 @@ main(void)
 		    test_jitter_draws_from_the_upper_half_of_the_backoff),
 		cmocka_unit_test(
 		    test_jitter_spreads_retries_over_all_of_that_half),
-		cmocka_unit_test(test_retry_after_holds_whatever_the_dice_say),
+		cmocka_unit_test(
+		    test_retry_after_is_spread_to_a_tenth_more_and_never_comes_early),
 		cmocka_unit_test(test_each_end_has_a_word_of_its_own),
 	};
 
