@@ -170,3 +170,30 @@ def test_a_lease_that_somebody_holds_is_not_asked_for_without_pause(
         never(lambda: transactions(db) - before > 1500, "passes without pause", seconds=2)
         other.rollback()
     until(lambda: db.value("SELECT count(*) FROM postrider.attempt"), "it is taken over")
+
+
+def test_a_pause_counts_from_the_next_head_of_a_lane(api, dispatch, db, endpoint):
+    """A running request finishes; what stands behind it is not handed straight back."""
+    answer = threading.Event()
+
+    def wait(handler, _):
+        answer.wait(20)
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    endpoint.script(wait, 200)
+    made = api.subscribe(endpoint.url, timeout_ms=20000)
+    api.event({"n": 1}, asset="a")
+    api.event({"n": 2}, asset="a")
+    until(lambda: endpoint.requests, "the first is in flight")
+    db.execute("UPDATE postrider.subscription SET state = 'paused' WHERE id = %s",
+               (made["id"],))
+    answer.set()
+    until(lambda: db.value("SELECT state FROM postrider.deliveries ORDER BY id")
+          == "delivered", "the first is recorded")
+    never(lambda: len(endpoint.requests) > 1, "the second is sent while paused")
+    db.execute("UPDATE postrider.subscription SET state = 'active'")
+    db.execute("UPDATE postrider.turn SET rest = NULL")
+    db.execute("NOTIFY postrider_work")
+    until(lambda: len(endpoint.requests) == 2, "it goes on where it was")
