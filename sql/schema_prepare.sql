@@ -33,10 +33,22 @@ BEGIN
         SET LOCAL ROLE postrider_owner;
         RESET ROLE;
     EXCEPTION WHEN insufficient_privilege THEN
-        EXECUTE format('GRANT postrider_owner TO %I', current_user);
+        BEGIN
+            EXECUTE format('GRANT postrider_owner TO %I', current_user);
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE EXCEPTION '% may not become postrider_owner: a superuser has '
+                            'to run `GRANT postrider_owner TO %`',
+                            current_user, quote_ident(current_user);
+        END;
     END;
 
     IF to_regnamespace('postrider') IS NULL THEN
+        IF NOT has_database_privilege(current_database(), 'CREATE') THEN
+            RAISE EXCEPTION '% may not make a schema here: the database''s '
+                            'owner has to run `GRANT CREATE ON DATABASE % TO '
+                            '%`', current_user, quote_ident(current_database()),
+                            quote_ident(current_user);
+        END IF;
         CREATE SCHEMA postrider AUTHORIZATION postrider_owner;
     END IF;
 END

@@ -5,8 +5,10 @@
  * (`--max-in-flight=N`), the environment (`POSTRIDER_MAX_IN_FLIGHT`), the file
  * given with `--config FILE` (lines `max_in_flight = N`, `#` comments), the
  * table's initial value.  Unknown names, in the file or on the command line,
- * are refused.  A setting marked secret is refused on the command line, where
- * every user of the host could read it.
+ * are refused, and so is a name that a file has twice.  An unknown POSTRIDER_
+ * variable is not: several programs share one environment, and each takes its
+ * own.  A setting marked secret is refused on the command line, where every
+ * user of the host could read it.
  */
 
 #ifndef BASE_CONF_H

@@ -1,8 +1,9 @@
 /*
  * tenant: customers, and the keys that they call with.
  *
- * For the operator's command: each function is one transaction and waits for
- * it.  ERR_REFUSED says what is wrong with the input, in words for the operator.
+ * For the operator's command.  What asks the database waits for it, and what
+ * changes it is one transaction.  ERR_REFUSED says what is wrong with the
+ * input, in words for the operator.
  */
 
 #ifndef STORE_TENANT_H
@@ -36,6 +37,9 @@ struct tenant_key {
 	usec_t revoked_at;
 };
 
+/* ERR_REFUSED if no tenant can be called so.  Asks no database. */
+int tenant_check_name(const char *name, struct err *err);
+
 int tenant_create(
     struct pg *pg, const char *name, int64_t *id, struct err *err);
 
@@ -53,6 +57,9 @@ struct tenant_key_args {
 	const char *name; /* for people */
 };
 
+/* ERR_REFUSED if there can be no such key.  Asks no database. */
+int tenant_check_key(const struct tenant_key_args *args, struct err *err);
+
 /*
  * Make a random key and keep its SHA-256.  `key` is the only copy: the caller
  * shows it and wipes it.
@@ -63,7 +70,8 @@ int tenant_key_create(struct pg *pg, const struct tenant_key_args *args,
 /* ERR_REFUSED if there is no such key, or it is revoked already. */
 int tenant_key_revoke(struct pg *pg, int64_t id, struct err *err);
 
-/* The keys of a tenant; with NULL all, the operators' included. */
+/* The keys of a tenant, which is there, else ERR_REFUSED; with NULL all, the
+ * operators' included. */
 int tenant_key_list(struct pg *pg, const char *tenant,
     void (*row)(void *arg, const struct tenant_key *key), void *arg,
     struct err *err);

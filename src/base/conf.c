@@ -10,7 +10,7 @@
 #include "base/conf.h"
 #include "base/err.h"
 
-enum { MAX_LINE = 4096, MAX_NAME = 64 };
+enum { MAX_LINE = 4096, MAX_NAME = 64, MAX_ITEMS = 64 };
 
 #define ENV_PREFIX "POSTRIDER_"
 
@@ -203,6 +203,7 @@ load_initial(const struct load *load)
 {
 	for (const struct conf_item *i = load->items; i->name != NULL; i++) {
 		assert(i->initial != NULL && strlen(i->name) < MAX_NAME);
+		assert(i - load->items < MAX_ITEMS);
 		if (set(load, i, i->initial, "initial value") != 0) {
 			assert(load->err->code == ERR_NOMEM);
 			return -1;
@@ -225,9 +226,32 @@ trim(char *text)
 	return text;
 }
 
+/* One file, being read. */
+struct reader {
+	const struct load *load;
+	const char *path;
+	int line;
+	int set_at[MAX_ITEMS]; /* in which line each item was set; 0: in none */
+};
+
+/* Note that `item` is set in this line, the first that does. */
 static int
-load_line(const struct load *load, char *line, const char *where)
+note_line(struct reader *reader, const struct conf_item *item)
 {
+	int *set_at = &reader->set_at[item - reader->load->items];
+
+	if (*set_at != 0)
+		return err_set(reader->load->err, ERR_REFUSED,
+		    "%s:%d: %s is set in line %d already", reader->path,
+		    reader->line, item->name, *set_at);
+	*set_at = reader->line;
+	return 0;
+}
+
+static int
+load_line(struct reader *reader, char *line, const char *where)
+{
+	const struct load *load = reader->load;
 	const struct conf_item *item;
 	char *name = trim(line), *value;
 
@@ -243,23 +267,27 @@ load_line(const struct load *load, char *line, const char *where)
 	if (item == NULL)
 		return err_set(load->err, ERR_REFUSED,
 		    "%s: no setting is called %.*s", where, MAX_NAME, name);
+	if (note_line(reader, item) != 0)
+		return -1;
 	return set(load, item, trim(value), where);
 }
 
 static int
 load_lines(const struct load *load, FILE *file, const char *path)
 {
+	struct reader reader = { .load = load, .path = path };
 	char line[MAX_LINE], where[MAX_LINE];
 	int status = 0;
 
-	for (int n = 1; status == 0 && fgets(line, sizeof(line), file); n++) {
-		(void)snprintf(where, sizeof(where), "%s:%d", path, n);
+	while (status == 0 && fgets(line, sizeof(line), file) != NULL) {
+		(void)snprintf(
+		    where, sizeof(where), "%s:%d", path, ++reader.line);
 		if (strchr(line, '\n') == NULL && !feof(file))
 			status = err_set(load->err, ERR_REFUSED,
 			    "%s: longer than %d bytes, or not a text", where,
 			    MAX_LINE);
 		else
-			status = load_line(load, line, where);
+			status = load_line(&reader, line, where);
 	}
 	explicit_bzero(line, sizeof(line));
 	if (status == 0 && ferror(file))
@@ -432,7 +460,8 @@ static const char help_intro[] =
     "A setting some_name is taken from the command line\n"
     "(--some-name=VALUE), else from the environment\n"
     "(POSTRIDER_SOME_NAME=VALUE), else from the file that --config\n"
-    "names (some_name = VALUE).\n"
+    "names (some_name = VALUE, once).  Other POSTRIDER_ variables are\n"
+    "ignored: they may be another program's.\n"
     "\n"
     "  -n             check the settings and stop\n"
     "  --config FILE  read settings from FILE\n"

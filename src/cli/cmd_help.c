@@ -1,9 +1,14 @@
 #include <stdio.h>
 
+#include "base/err.h"
 #include "command.h"
 
 static const char intro[] =
-    "postrider COMMAND [OPERAND...] [OPTION...] [SETTING...]\n"
+    "postrider COMMAND [OPERAND] [OPTION...] [SETTING...]\n"
+    "\n"
+    "Options and settings may also stand before the command, there as\n"
+    "--NAME=VALUE only.  `postrider COMMAND --help` tells of one command,\n"
+    "`postrider -n` checks the settings alone.\n"
     "\n"
     "Commands:\n";
 
@@ -33,6 +38,14 @@ cmd_help(const struct call *call, struct err *err)
 	(void)fputs(statuses, stdout);
 	conf_help(stdout, settings_items);
 	return STATUS_DONE;
+}
+
+enum status
+cmd_none(const struct call *call, struct err *err)
+{
+	(void)call;
+	(void)err_set(err, ERR_REFUSED, "which command?  See `postrider help`");
+	return STATUS_USAGE;
 }
 
 enum status

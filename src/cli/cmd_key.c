@@ -57,19 +57,12 @@ cmd_key_create(const struct call *call, struct err *err)
 	char key[TENANT_KEY_LEN + 1];
 	enum status status = STATUS_FAILED;
 	struct session session;
-	bool is_operator;
 	int64_t id;
 
-	if (args.role == NULL)
-		return command_misused(
-		    call, err, "--role publisher, admin or operator");
-	is_operator = strcmp(args.role, "operator") == 0;
-	if (is_operator == (args.tenant != NULL))
-		return command_misused(call, err,
-		    is_operator ? "an operator's key has no tenant"
-				: "for which --tenant?");
 	if (args.name == NULL)
 		args.name = args.role;
+	if (tenant_check_key(&args, err) != 0)
+		return STATUS_USAGE;
 
 	if (session_open(&session, &call->settings, err) == 0 &&
 	    tenant_key_create(session.pg, &args, key, &id, err) == 0)
@@ -82,15 +75,13 @@ cmd_key_create(const struct call *call, struct err *err)
 enum status
 cmd_key_revoke(const struct call *call, struct err *err)
 {
-	const char *text = call->operands[0];
+	const char *text = call->operand;
 	struct session session;
 	struct out out;
 	int64_t id;
 	char *end;
 	int result = -1;
 
-	if (text == NULL)
-		return command_misused(call, err, "which key's id?");
 	errno = 0;
 	id = strtoll(text, &end, 10);
 	if (errno != 0 || *end != '\0' || id <= 0)
@@ -111,14 +102,16 @@ cmd_key_revoke(const struct call *call, struct err *err)
 enum status
 cmd_key_list(const struct call *call, struct err *err)
 {
+	const char *tenant = command_value(call, "tenant");
 	struct session session;
 	struct out out;
 	int result = -1;
 
+	if (tenant != NULL && tenant_check_name(tenant, err) != 0)
+		return STATUS_USAGE;
 	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
 	if (session_open(&session, &call->settings, err) == 0)
-		result = tenant_key_list(session.pg,
-		    command_value(call, "tenant"), on_key, &out, err);
+		result = tenant_key_list(session.pg, tenant, on_key, &out, err);
 	session_close(&session);
 	if (result != 0)
 		return STATUS_FAILED;

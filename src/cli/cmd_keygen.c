@@ -49,12 +49,10 @@ write_new(const char *path, const char line[LINE], struct err *err)
 enum status
 cmd_keygen(const struct call *call, struct err *err)
 {
-	const char *path = call->operands[0];
+	const char *path = call->operand;
 	char line[LINE + 1];
 	int result;
 
-	if (path == NULL)
-		return command_misused(call, err, "to which file?");
 	result = make_line(line, err);
 	if (result == 0)
 		result = write_new(path, line, err);

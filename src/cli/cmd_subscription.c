@@ -74,8 +74,8 @@ cmd_subscription_list(const struct call *call, struct err *err)
 	struct out out;
 	int result = -1;
 
-	if (name == NULL)
-		return command_misused(call, err, "of which --tenant?");
+	if (tenant_check_name(name, err) != 0)
+		return STATUS_USAGE;
 	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
 	if (session_open(&session, &call->settings, err) == 0)
 		result = add_all(session.pg, name, &out, err);

@@ -18,14 +18,14 @@ on_tenant(void *arg, const struct tenant *tenant)
 enum status
 cmd_tenant_create(const struct call *call, struct err *err)
 {
-	const char *name = call->operands[0];
+	const char *name = call->operand;
 	struct session session;
 	struct out out;
 	int64_t id;
 	int result = -1;
 
-	if (name == NULL)
-		return command_misused(call, err, "which name?");
+	if (tenant_check_name(name, err) != 0)
+		return STATUS_USAGE;
 	if (session_open(&session, &call->settings, err) == 0)
 		result = tenant_create(session.pg, name, &id, err);
 	session_close(&session);

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "command.h"
 
@@ -10,35 +9,54 @@ struct parse {
 	int argc;
 	char *const *argv;
 	int at; /* in argv */
-	int noperands;
 	struct err *err;
 };
 
-/* How many words of argv `words` are; 0 if they are others. */
+/* How many words of argv, from `at` on, `words` are; 0 if they are others. */
 static int
-match(const char *words, int argc, char *const argv[])
+match(const char *words, int argc, char *const argv[], int at)
 {
 	int n = 0;
 
-	for (;;) {
+	while (words[0] != '\0') {
 		size_t len = strcspn(words, " ");
 
-		if (++n >= argc || strlen(argv[n]) != len ||
-		    memcmp(argv[n], words, len) != 0)
+		if (at + n >= argc || strlen(argv[at + n]) != len ||
+		    memcmp(argv[at + n], words, len) != 0)
 			return 0;
-		if (words[len] == '\0')
-			return n;
-		words += len + 1;
+		n++;
+		words += len + (words[len] != '\0');
 	}
+	return n;
 }
 
-const struct command *
-command_find(int argc, char *const argv[])
+/* The one setting whose value is a word of its own. */
+static bool
+takes_next(const char *arg)
 {
-	for (const struct command *c = commands; c->words != NULL; c++)
-		if (match(c->words, argc, argv) != 0)
-			return c;
-	return NULL;
+	return strcmp(arg, "--config") == 0;
+}
+
+int
+command_find(struct call *call, int argc, char *const argv[], struct err *err)
+{
+	int at = 1;
+
+	while (at < argc && argv[at][0] == '-')
+		at += takes_next(argv[at]) ? 2 : 1;
+	call->at = at;
+	call->command = &command_none;
+	if (at >= argc)
+		return 0;
+	for (const struct command *c = commands; c->words != NULL; c++) {
+		if (match(c->words, argc, argv, at) == 0)
+			continue;
+		call->command = c;
+		return 0;
+	}
+	return err_set(err, ERR_REFUSED,
+	    "%.60s: no such command; see `postrider help`%s", argv[at],
+	    at == 1 ? "" : " (before a command, write --NAME=VALUE)");
 }
 
 static int
@@ -71,6 +89,11 @@ take_option(struct parse *parse)
 		*value = "";
 	else if (name[len] == '=')
 		*value = name + len + 1;
+	else if (parse->at < parse->call->at)
+		return err_set(parse->err, ERR_REFUSED,
+		    "--%s: before the command, write --%s=%s",
+		    command->options[i].name, command->options[i].name,
+		    command->options[i].value);
 	else if (parse->at + 1 < parse->argc)
 		*value = parse->argv[++parse->at];
 	else
@@ -79,31 +102,33 @@ take_option(struct parse *parse)
 	return 1;
 }
 
-static int
-take_operand(struct parse *parse)
+static void
+take_operand(struct call *call, const char *arg)
 {
-	if (parse->noperands == COMMAND_OPERANDS)
-		return err_set(parse->err, ERR_REFUSED, "too many operands");
-	parse->call->operands[parse->noperands++] = parse->argv[parse->at];
-	return 0;
+	if (call->command->operand[0] == '\0' || call->operand != NULL)
+		call->surplus = arg;
+	else
+		call->operand = arg;
 }
 
 int
 command_parse(struct call *call, int argc, char *const argv[], char **rest,
     int *nrest, struct err *err)
 {
-	struct parse parse = { call, argc, argv, 0, 0, err };
+	struct parse parse = { call, argc, argv, 1, err };
+	int behind =
+	    call->at + match(call->command->words, argc, argv, call->at);
 
 	*nrest = 0;
 	rest[(*nrest)++] = argv[0];
-	parse.at = match(call->command->words, argc, argv) + 1;
 	for (; parse.at < argc; parse.at++) {
 		char *arg = argv[parse.at];
 		int taken = 0;
 
+		if (parse.at >= call->at && parse.at < behind)
+			continue;
 		if (arg[0] != '-') {
-			if (take_operand(&parse) != 0)
-				return -1;
+			take_operand(call, arg);
 			continue;
 		}
 		if (strncmp(arg, "--", 2) == 0)
@@ -113,12 +138,35 @@ command_parse(struct call *call, int argc, char *const argv[], char **rest,
 		if (taken > 0)
 			continue;
 		rest[(*nrest)++] = arg;
-		/* The one setting whose value is a word of its own. */
-		if (strcmp(arg, "--config") == 0 && parse.at + 1 < argc)
+		if (takes_next(arg) && parse.at + 1 < argc)
 			rest[(*nrest)++] = argv[++parse.at];
 	}
 	rest[*nrest] = NULL;
 	return 0;
+}
+
+int
+command_check(const struct call *call, struct err *err)
+{
+	const struct command *command = call->command;
+	char why[96] = "";
+
+	if (call->surplus != NULL)
+		(void)snprintf(why, sizeof(why),
+		    "%.60s is one operand too many", call->surplus);
+	else if (command->operand[0] != '\0' && call->operand == NULL)
+		(void)snprintf(
+		    why, sizeof(why), "%s is missing", command->operand);
+	for (int i = 0; command->options[i].name != NULL; i++)
+		if (why[0] == '\0' && command->options[i].is_required &&
+		    call->values[i] == NULL)
+			(void)snprintf(why, sizeof(why), "--%s %s is missing",
+			    command->options[i].name,
+			    command->options[i].value);
+	if (why[0] == '\0')
+		return 0;
+	(void)command_misused(call, err, why);
+	return -1;
 }
 
 const char *
@@ -141,14 +189,15 @@ void
 command_usage(FILE *out, const struct command *command)
 {
 	(void)fprintf(out, "%s", command->words);
-	if (command->operands[0] != '\0')
-		(void)fprintf(out, " %s", command->operands);
+	if (command->operand[0] != '\0')
+		(void)fprintf(out, " %s", command->operand);
 	for (const struct command_option *o = command->options; o->name != NULL;
 	     o++) {
-		if (o->value == NULL)
-			(void)fprintf(out, " [--%s]", o->name);
-		else
-			(void)fprintf(out, " [--%s %s]", o->name, o->value);
+		(void)fprintf(
+		    out, o->is_required ? " --%s" : " [--%s", o->name);
+		if (o->value != NULL)
+			(void)fprintf(out, " %s", o->value);
+		(void)fputs(o->is_required ? "" : "]", out);
 	}
 	(void)fputc('\n', out);
 }

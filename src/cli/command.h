@@ -1,14 +1,17 @@
 /*
  * command: one thing that the operator asks for.
  *
- * A command is one entry of commands[] and one function in cmd_NAME.c.  Its
- * words come first; then, in any order, operands, its own options (--tenant
- * NAME or --tenant=NAME) and the settings that conf.h reads.
+ * A command is one entry of commands[] and one function in cmd_NAME.c.  After
+ * its words come, in any order, its operand, its own options (--tenant NAME or
+ * --tenant=NAME) and the settings that conf.h reads.  Options and settings may
+ * stand before it too, there as --NAME=VALUE only: which words are values is
+ * not known before the command is.
  */
 
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/conf.h"
@@ -22,7 +25,7 @@ enum status {
 	STATUS_PENDING = 3, /* migrate --status: there are migrations to run */
 };
 
-enum { COMMAND_OPTIONS = 4, COMMAND_OPERANDS = 2 };
+enum { COMMAND_OPTIONS = 4 };
 
 struct settings {
 	char *database;
@@ -35,13 +38,14 @@ extern const struct conf_item settings_items[];
 struct command_option {
 	const char *name; /* without dashes; NULL ends */
 	const char *value; /* what it takes, "NAME"; NULL for a flag */
+	bool is_required;
 };
 
 struct call;
 
 struct command {
 	const char *words; /* one, or two: "key create"; NULL ends */
-	const char *operands; /* as the help shows them, "" for none */
+	const char *operand; /* as the help shows it, "" for none */
 	const char *help; /* one line */
 	struct command_option options[COMMAND_OPTIONS + 1];
 	/* On STATUS_FAILED and STATUS_USAGE `*err` is filled. */
@@ -50,24 +54,34 @@ struct command {
 
 extern const struct command commands[];
 
+/* What runs where no command is named: its words are "". */
+extern const struct command command_none;
+
 /* A command as it was given. */
 struct call {
 	const struct command *command;
+	int at; /* where in argv its words begin */
 	struct settings settings;
-	const char *operands[COMMAND_OPERANDS];
+	const char *operand;
+	const char *surplus; /* an operand that it does not take */
 	const char *values[COMMAND_OPTIONS]; /* "" for a flag given */
 };
 
-/* The command that argv names; NULL if none. */
-const struct command *command_find(int argc, char *const argv[]);
+/* Set the command of `call` and where it stands. */
+int command_find(
+    struct call *call, int argc, char *const argv[], struct err *err);
 
 /*
- * Read what follows the command's words into `call`, whose command is set.  What is neither operand
- * nor option of the command is left for conf_load(): it goes to `rest`, which
- * has room for argc + 1 and begins with argv[0]; `*nrest` says how many.
+ * Read what stands around the command's words into `call`.  What is neither
+ * operand nor option of the command is left for conf_load(): it goes to `rest`,
+ * which has room for argc + 1 and begins with argv[0]; `*nrest` says how many.
  */
 int command_parse(struct call *call, int argc, char *const argv[], char **rest,
     int *nrest, struct err *err);
+
+/* 0 if the command has the operand and the options that it cannot do without,
+ * and no operand more. */
+int command_check(const struct call *call, struct err *err);
 
 /* What was given to an option of the command; NULL if it was not. */
 const char *command_value(const struct call *call, const char *option);
@@ -86,6 +100,7 @@ enum status cmd_key_list(const struct call *call, struct err *err);
 enum status cmd_key_revoke(const struct call *call, struct err *err);
 enum status cmd_keygen(const struct call *call, struct err *err);
 enum status cmd_migrate(const struct call *call, struct err *err);
+enum status cmd_none(const struct call *call, struct err *err);
 enum status cmd_subscription_list(const struct call *call, struct err *err);
 enum status cmd_tenant_create(const struct call *call, struct err *err);
 enum status cmd_tenant_list(const struct call *call, struct err *err);

@@ -1,10 +1,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "command.h"
+#include "core/seal.h"
 
 #define SETTING(field)                                                         \
 	.name = #field, .offset = offsetof(struct settings, field)
@@ -22,26 +22,26 @@ const struct conf_item settings_items[] = {
 
 #define JSON                                                                   \
 	{                                                                      \
-		"json", NULL                                                   \
+		"json", NULL, false                                            \
 	}
 
 const struct command commands[] = {
 	{ "migrate", "", "bring the database's schema to this version",
-	    { { "status", NULL }, JSON }, cmd_migrate },
+	    { { "status", NULL, false }, JSON }, cmd_migrate },
 	{ "tenant create", "NAME", "make a tenant", { JSON },
 	    cmd_tenant_create },
 	{ "tenant list", "", "list the tenants", { JSON }, cmd_tenant_list },
 	{ "key create", "",
-	    "make an API key (publisher, admin, operator) and show it once",
-	    { { "tenant", "NAME" }, { "role", "ROLE" }, { "name", "TEXT" },
-		JSON },
+	    "make an API key and show it once; an operator's has no tenant",
+	    { { "role", "publisher|admin|operator", true },
+		{ "tenant", "NAME", false }, { "name", "TEXT", false }, JSON },
 	    cmd_key_create },
-	{ "key list", "", "list the keys", { { "tenant", "NAME" }, JSON },
-	    cmd_key_list },
+	{ "key list", "", "list the keys",
+	    { { "tenant", "NAME", false }, JSON }, cmd_key_list },
 	{ "key revoke", "ID", "let a key open nothing from now on", { JSON },
 	    cmd_key_revoke },
 	{ "subscription list", "", "list a tenant's subscriptions",
-	    { { "tenant", "NAME" }, JSON }, cmd_subscription_list },
+	    { { "tenant", "NAME", true }, JSON }, cmd_subscription_list },
 	{ "keygen", "FILE", "write a new key for the secrets at rest",
 	    { { 0 } }, cmd_keygen },
 	{ "doctor", "", "look for what is wrong, and say how to mend it",
@@ -51,33 +51,48 @@ const struct command commands[] = {
 	{ .words = NULL },
 };
 
+const struct command command_none = { "", "", "", { JSON }, cmd_none };
+
 static enum status
-complain(const struct err *err, enum status status)
+help(const struct call *call, struct err *err)
 {
-	(void)fprintf(stderr, "postrider: %s\n", err->text);
-	return status;
+	if (call->command == &command_none)
+		return cmd_help(call, err);
+	(void)fputs("postrider ", stdout);
+	command_usage(stdout, call->command);
+	(void)printf("    %s\n", call->command->help);
+	return STATUS_DONE;
+}
+
+/* For -n: what is wrong with the settings already before they are used. */
+static enum status
+check_settings(const struct settings *settings, struct err *err)
+{
+	struct seal_key key = { .id = "" };
+	int result = 0;
+
+	if (settings->secret_key_file[0] != '\0')
+		result = seal_key_read(&key, settings->secret_key_file, err);
+	seal_key_fini(&key);
+	if (result == 0)
+		return STATUS_DONE;
+	(void)err_wrap(err, "secret_key_file");
+	return STATUS_USAGE;
 }
 
 /* With its settings loaded. */
 static enum status
 run(const struct call *call, const struct conf_args *args, struct err *err)
 {
-	enum status status;
-
-	if (args->help) {
-		(void)fputs("postrider ", stdout);
-		command_usage(stdout, call->command);
-		(void)printf("    %s\n", call->command->help);
-		return STATUS_DONE;
-	}
+	if (args->help)
+		return help(call, err);
 	if (args->version)
 		return cmd_version(call, err);
+	if (command_check(call, err) != 0)
+		return STATUS_USAGE;
 	if (args->check)
-		return STATUS_DONE;
-	status = call->command->run(call, err);
-	if (status == STATUS_FAILED || status == STATUS_USAGE)
-		return complain(err, status);
-	return status;
+		return check_settings(&call->settings, err);
+	return call->command->run(call, err);
 }
 
 static enum status
@@ -88,33 +103,24 @@ load_and_run(struct call *call, int argc, char *const argv[], char **rest)
 	enum status status = STATUS_USAGE;
 	int nrest;
 
-	if (command_parse(call, argc, argv, rest, &nrest, &err) != 0 ||
+	if (command_find(call, argc, argv, &err) == 0 &&
+	    command_parse(call, argc, argv, rest, &nrest, &err) == 0 &&
 	    conf_load(
-		&call->settings, settings_items, nrest, rest, &args, &err) != 0)
-		(void)complain(&err, status);
-	else
+		&call->settings, settings_items, nrest, rest, &args, &err) == 0)
 		status = run(call, &args, &err);
 	conf_fini(&call->settings, settings_items);
+	if (status == STATUS_FAILED || status == STATUS_USAGE)
+		(void)fprintf(stderr, "postrider: %s\n", err.text);
 	return status;
 }
 
 int
 main(int argc, char *argv[])
 {
-	struct call call = { .command = command_find(argc, argv) };
+	struct call call = { .command = NULL };
 	enum status status;
 	char **rest;
 
-	if (argc > 1 && strcmp(argv[1], "--help") == 0)
-		return (int)cmd_help(&call, NULL);
-	if (argc > 1 && strcmp(argv[1], "--version") == 0)
-		return (int)cmd_version(&call, NULL);
-	if (call.command == NULL) {
-		(void)fprintf(stderr,
-		    "postrider: %s: no such command; see `postrider help`\n",
-		    argc > 1 ? argv[1] : "nothing");
-		return STATUS_USAGE;
-	}
 	rest = calloc((size_t)argc + 1, sizeof(*rest));
 	if (rest == NULL)
 		return STATUS_FAILED;

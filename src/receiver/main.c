@@ -317,15 +317,12 @@ program_close(struct program *program)
 static int
 run(struct program *program)
 {
-	int level = log_level_parse(program->settings.log_level);
 	struct err err;
 
-	log_open(
-	    "receiver", level < 0 ? LOG_LEVEL_INFO : (enum log_level)level);
+	log_open("receiver",
+	    (enum log_level)log_level_parse(program->settings.log_level));
 	program->status = EXIT_FAILURE;
-	if (level < 0) {
-		log_error("log_level is error, warn, info or debug", NULL);
-	} else if (program_open(program, &err) != 0) {
+	if (program_open(program, &err) != 0) {
 		log_error("cannot start", "reason", err.text, NULL);
 	} else if (event_base_dispatch(program->loop) != 0) {
 		log_error("the loop has ended", NULL);
@@ -333,6 +330,15 @@ run(struct program *program)
 	}
 	program_close(program);
 	return program->status;
+}
+
+static int
+check(const struct settings *settings, struct err *err)
+{
+	if (log_level_parse(settings->log_level) >= 0)
+		return 0;
+	return err_set(
+	    err, ERR_REFUSED, "log_level: want error, warn, info or debug");
 }
 
 static void
@@ -363,6 +369,9 @@ main(int argc, char *argv[])
 		print_help();
 	} else if (args.version) {
 		(void)puts("postrider-receiver " POSTRIDER_VERSION);
+	} else if (check(&program.settings, &err) != 0) {
+		(void)fprintf(stderr, "postrider-receiver: %s\n", err.text);
+		program.status = EXIT_USAGE;
 	} else if (!args.check) {
 		program.status = run(&program);
 	}

@@ -118,12 +118,25 @@ on_exists(void *arg, const char *const *columns)
 	*(bool *)arg = columns[0][0] == 't';
 }
 
+/* Say what gives the right that is missing, if that is the trouble. */
+static int
+explain_denied(struct err *err)
+{
+	if (strcmp(err->sqlstate, "42501") != 0)
+		return -1;
+	return err_wrap(err,
+	    "this user may not act as postrider_owner: a superuser has to run "
+	    "`GRANT postrider_owner TO ...`");
+}
+
 static int
 exists(struct script *script, bool *out, struct err *err)
 {
 	*out = false;
-	return script_query(script, script_text(SCRIPT_SCHEMA_EXISTS), 0, NULL,
-	    on_exists, out, err);
+	if (script_query(script, script_text(SCRIPT_SCHEMA_EXISTS), 0, NULL,
+		on_exists, out, err) != 0)
+		return explain_denied(err);
+	return 0;
 }
 
 /* How many migrations the database has, all of them ours. */
@@ -158,8 +171,9 @@ static int
 apply(struct script *script, int version, const struct embedded *migration,
     struct err *err)
 {
-	if (script_run(script, script_text(SCRIPT_SCHEMA_BEGIN), err) != 0 ||
-	    script_run(script, migration->text, err) != 0 ||
+	if (script_run(script, script_text(SCRIPT_SCHEMA_BEGIN), err) != 0)
+		return explain_denied(err);
+	if (script_run(script, migration->text, err) != 0 ||
 	    record(script, version, migration, err) != 0 ||
 	    script_run(script, script_text(SCRIPT_SCHEMA_COMMIT), err) != 0)
 		return err_wrap(err, "migration %s", migration->name);

@@ -12,11 +12,14 @@
 #include "store/tenant.h"
 
 enum { KEY_BYTES = 32, KEY_BASE64 = 44 };
+enum { MAX_NAME = 63, MAX_KEY_NAME = 100 }; /* characters */
+
+#define LETTERS_DIGITS                                                         \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 #define KEY_PREFIX "pr_"
 
 #define IS_UNIQUE "23505"
-#define IS_CHECK "23514"
 
 /* A batch of one call, whose parameters follow. */
 static struct pg_batch *
@@ -65,6 +68,20 @@ get_text(const struct pg_rows *rows, int row, const char *column)
 }
 
 int
+tenant_check_name(const char *name, struct err *err)
+{
+	size_t len = strspn(name, LETTERS_DIGITS "_-");
+
+	if (len <= MAX_NAME && name[len] == '\0' &&
+	    strspn(name, LETTERS_DIGITS) > 0)
+		return 0;
+	return err_set(err, ERR_REFUSED,
+	    "a tenant's name is 1 to %d of A-Z a-z 0-9 _ -, and begins with a "
+	    "letter or a digit",
+	    MAX_NAME);
+}
+
+int
 tenant_create(struct pg *pg, const char *name, int64_t *id, struct err *err)
 {
 	struct pg_batch *batch = call(STMT_TENANT_CREATE);
@@ -77,10 +94,6 @@ tenant_create(struct pg *pg, const char *name, int64_t *id, struct err *err)
 	if (strcmp(err->sqlstate, IS_UNIQUE) == 0)
 		return err_set(
 		    err, ERR_REFUSED, "there is a tenant %s already", name);
-	if (strcmp(err->sqlstate, IS_CHECK) == 0)
-		return err_set(err, ERR_REFUSED,
-		    "a tenant's name is 1 to 63 of A-Z a-z 0-9 _ -, and begins "
-		    "with a letter or a digit");
 	return -1;
 }
 
@@ -118,6 +131,39 @@ tenant_list(struct pg *pg, void (*row)(void *arg, const struct tenant *tenant),
 	}
 	pg_rows_free(rows);
 	return 0;
+}
+
+/* Characters of UTF-8. */
+static size_t
+count_chars(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text != '\0'; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+int
+tenant_check_key(const struct tenant_key_args *args, struct err *err)
+{
+	bool is_operator = strcmp(args->role, "operator") == 0;
+	size_t len = count_chars(args->name);
+
+	if (!is_operator && strcmp(args->role, "publisher") != 0 &&
+	    strcmp(args->role, "admin") != 0)
+		return err_set(err, ERR_REFUSED,
+		    "a key's role is publisher, admin or operator");
+	if (is_operator && args->tenant != NULL)
+		return err_set(
+		    err, ERR_REFUSED, "an operator's key has no tenant");
+	if (!is_operator && args->tenant == NULL)
+		return err_set(err, ERR_REFUSED,
+		    "a key of role %s is for one tenant: which?", args->role);
+	if (len < 1 || len > MAX_KEY_NAME)
+		return err_set(err, ERR_REFUSED,
+		    "a key's name has 1 to %d characters", MAX_KEY_NAME);
+	return is_operator ? 0 : tenant_check_name(args->tenant, err);
 }
 
 static int
@@ -166,10 +212,6 @@ tenant_key_create(struct pg *pg, const struct tenant_key_args *args,
 
 fail:
 	OPENSSL_cleanse(key, TENANT_KEY_LEN + 1);
-	if (strcmp(err->sqlstate, IS_CHECK) == 0)
-		return err_set(err, ERR_REFUSED,
-		    "a key's role is publisher, admin or operator; its name "
-		    "has 1 to 100 characters");
 	return -1;
 }
 
@@ -190,9 +232,13 @@ tenant_key_list(struct pg *pg, const char *tenant,
     void (*row)(void *arg, const struct tenant_key *key), void *arg,
     struct err *err)
 {
-	struct pg_batch *batch = call(STMT_KEY_LIST);
+	struct pg_batch *batch;
 	struct pg_rows **rows;
+	int64_t id;
 
+	if (tenant != NULL && tenant_find(pg, tenant, &id, err) != 0)
+		return -1;
+	batch = call(STMT_KEY_LIST);
 	if (batch == NULL)
 		return err_set(err, ERR_NOMEM, "keys");
 	pg_text(batch, tenant);

@@ -29,8 +29,85 @@ def test_a_tenant_is_made_once(cli):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "_a", "x" * 64, "näme", "a\n"])
-def test_an_impossible_name_is_refused(cli, name):
-    assert "a tenant's name is" in refused(cli, 1, "tenant", "create", name)
+@pytest.mark.parametrize("words", [("tenant", "create"), ("key", "list", "--tenant"),
+                                   ("subscription", "list", "--tenant"),
+                                   ("key", "create", "--role", "admin", "--tenant")])
+def test_an_impossible_name_is_a_usage_error(words, name):
+    # No database is asked.
+    assert "a tenant's name is" in refused(Cli({}), 2, *words, name)
+
+
+def test_the_database_takes_every_possible_name(cli):
+    for name in ("a", "0", "A_b-9", "x" * 63):
+        assert cli.json("tenant", "create", name)["name"] == name
+
+
+def test_a_tenant_that_is_not_there_is_a_failure(cli, tenant):
+    for words in (("key", "list"), ("subscription", "list"), ("key", "create", "--role=admin")):
+        said = refused(cli, 1, *words, "--tenant", "nobody")
+        assert said == "postrider: there is no such tenant\n"
+
+
+@pytest.mark.parametrize("command", [
+    "tenant create a b", "tenant list x", "key create --role operator x", "key list x",
+    "key revoke 1 2", "subscription list --tenant a x", "migrate x", "keygen /nowhere/a x",
+    "doctor x", "version x", "help x"])
+def test_a_surplus_operand_is_a_usage_error_and_nothing_is_done(command):
+    # No database is asked.
+    words = command.split()
+    assert f": {words[-1]} is one operand too many" in refused(Cli({}), 2, *words)
+
+
+def test_a_key_is_not_revoked_by_halves(cli, tenant):
+    ids = [cli.json("key", "create", "--tenant", tenant, "--role", "admin")["id"]
+           for _ in range(2)]
+    refused(cli, 2, "key", "revoke", *ids)
+    assert [key["revoked_at"] for key in cli.json("key", "list")] == [None, None]
+
+
+@pytest.mark.parametrize("command, what", [
+    ("tenant create", "NAME"), ("key revoke", "ID"), ("keygen", "FILE"),
+    ("key create", "--role publisher|admin|operator"), ("subscription list", "--tenant NAME")])
+def test_what_a_command_needs_stands_in_its_usage_and_is_asked_for(command, what):
+    words = command.split()
+    assert f"postrider {command} {what} [" in Cli({})(*words, "--help").replace("\n", " [")
+    assert f"{command}: {what} is missing" in refused(Cli({}), 2, *words)
+    assert f"{command}: {what} is missing" in refused(Cli({}), 2, *words, "-n")
+
+
+def test_options_and_settings_may_stand_before_the_command(cli, tenant, db):
+    assert json.loads(cli("--json", "tenant", "list"))[0]["name"] == tenant
+    assert json.loads(cli("--tenant=acme", "key", "list", "--json")) == []
+    elsewhere = Cli({"database": "host=/nowhere"})
+    assert tenant in elsewhere(f"--database={db.conninfo}", "tenant", "list")
+
+
+def test_a_config_file_may_stand_before_the_command(tenant, db, tmp_path):
+    path = tmp_path / "conf"
+    path.write_text(f"database = {db.conninfo}\n")
+    assert tenant in Cli({})("--config", str(path), "tenant", "list")
+    assert tenant in Cli({})("tenant", "list", "--config", str(path))
+
+
+def test_a_value_of_its_own_word_does_not_stand_before_the_command():
+    said = refused(Cli({}), 2, "--tenant", "key", "list")
+    assert "write --tenant=NAME" in said
+    said = refused(Cli({}), 2, "--tenant", "acme", "key", "list")
+    assert "acme: no such command" in said and "write --NAME=VALUE" in said
+    assert "-x: no such option" in refused(Cli({}), 2, "-x", "tenant", "list")
+
+
+def test_the_settings_alone_can_be_checked(tmp_path):
+    cli = Cli({"database": "host=/nowhere"})
+    assert cli("-n") == ""
+    assert cli("-n", "tenant", "list") == ""
+    assert cli("tenant", "create", "acme", "-n") == ""
+    assert "--databose: no such option" in refused(cli, 2, "-n", "--databose=x")
+    path = tmp_path / "conf"
+    path.write_text("database = a\n\ndatabase = b\n")
+    assert f"{path}:3: database is set in line 1 already" in refused(
+        cli, 2, "-n", f"--config={path}")
+    assert "secret_key_file: " in refused(cli, 2, "-n", f"--secret-key-file={tmp_path}/none")
 
 
 def test_a_key_is_shown_once_and_kept_as_a_hash(cli, tenant, db):
@@ -69,30 +146,32 @@ def test_what_is_changed_is_audited(cli, tenant, db):
 
 
 @pytest.mark.parametrize("args, why", [
-    (["--role", "admin"], "for which --tenant"),
-    (["--tenant", "acme"], "--role publisher, admin or operator"),
+    (["--role", "admin"], "for one tenant: which?"),
+    (["--tenant", "acme"], "--role publisher|admin|operator is missing"),
+    (["--role", "king", "--tenant", "acme"], "a key's role is publisher, admin or operator"),
+    (["--role", "", "--tenant", "acme"], "a key's role is"),
+    (["--role", "admin", "--tenant", "acme", "--name", "ä" * 101], "1 to 100 characters"),
+    (["--role", "admin", "--tenant", "acme", "--name", ""], "1 to 100 characters"),
     (["--role", "operator", "--tenant", "acme"], "no tenant"),
     (["--role", "admin", "--tenant"], "--tenant takes a NAME"),
+    (["--role", "admin", "--tenant", "acme", "a"], "a is one operand too many"),
     (["--role", "admin", "--json=yes", "--tenant", "acme"], "--json takes no value"),
     (["--role", "admin", "--tenant", "acme", "--colour", "red"], "--colour: no such option"),
-    (["a", "b", "c"], "too many"),
 ])
-def test_a_key_that_is_asked_for_wrongly_is_a_usage_error(cli, tenant, args, why):
-    assert why in refused(cli, 2, "key", "create", *args)
+def test_a_key_that_is_asked_for_wrongly_is_a_usage_error(args, why):
+    # No database is asked.
+    assert why in refused(Cli({}), 2, "key", "create", *args)
 
 
-@pytest.mark.parametrize("args, why", [
-    (["--role", "king", "--tenant", "acme"], "a key's role is"),
-    (["--role", "admin", "--tenant", "acme", "--name", "x" * 101], "a key's role is"),
-    (["--role", "admin", "--tenant", "nobody"], "no such tenant"),
-])
-def test_a_key_that_cannot_be_is_refused(cli, tenant, args, why):
-    assert why in refused(cli, 1, "key", "create", *args)
+def test_the_database_takes_every_possible_key(cli, tenant):
+    for role in ("publisher", "admin"):
+        made = cli.json("key", "create", "--tenant", tenant, "--role", role, "--name", "ä" * 100)
+        assert (made["role"], made["name"]) == (role, "ä" * 100)
 
 
 @pytest.mark.parametrize("operand", ["x", "0", "1x", "99999999999999999999"])
-def test_an_id_that_is_none_is_a_usage_error(cli, operand):
-    assert "an id is a number" in refused(cli, 2, "key", "revoke", operand)
+def test_an_id_that_is_none_is_a_usage_error(operand):
+    assert "an id is a number" in refused(Cli({}), 2, "key", "revoke", operand)
 
 
 def test_all_subscriptions_of_a_tenant_are_listed(cli, api, tenant, db):
@@ -138,18 +217,125 @@ def findings(cli, *args):
     return done.returncode, {row["check"]: row["finding"] for row in json.loads(done.stdout)}
 
 
+def complaints(cli, finding="bad", *args):
+    """The exit status, and what each check with this finding says, in order."""
+    done = cli.run("doctor", "--json", *args)
+    return done.returncode, [(row["check"], row["detail"]) for row in json.loads(done.stdout)
+                             if row["finding"] == finding]
+
+
 def test_a_doctor_is_content_with_what_is_well(cli, api):
     api.subscribe("http://127.0.0.1:9/")
     status, found = findings(cli)
     assert status == 0 and set(found.values()) == {"ok"}, found
 
 
-def test_a_doctor_finds_another_key(cli, api, tmp_path):
+def test_a_doctor_finds_another_key(cli, api, db, tmp_path):
     api.subscribe("http://127.0.0.1:9/")
     cli("keygen", str(tmp_path / "other"))
-    status, found = findings(cli, f"--secret-key-file={tmp_path}/other")
-    assert status == 1
-    assert [check for check in found if found[check] == "bad"] == ["secrets"]
+    status, [(check, detail)] = complaints(cli, "bad", f"--secret-key-file={tmp_path}/other")
+    assert status == 1 and check == "secrets"
+    key_id = db.value("SELECT key_id FROM postrider.subscription_secret")
+    assert detail.startswith(f"1 sealed under another key, the first is {key_id} of")
+
+
+# Each grant that the two programs have, as ACLs name it, each column by itself.
+GRANTS = """
+    SELECT a.grantee::regrole::text, a.privilege_type, c.relname, '' AS attname
+      FROM pg_class c, aclexplode(c.relacl) a
+     WHERE c.relnamespace = 'postrider'::regnamespace AND c.relkind IN ('r', 'S')
+       AND a.grantee::regrole::text IN ('postrider_ingest', 'postrider_dispatch')
+     UNION ALL
+    SELECT a.grantee::regrole::text, a.privilege_type, c.relname, t.attname
+      FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a
+     WHERE c.relnamespace = 'postrider'::regnamespace
+       AND a.grantee::regrole::text IN ('postrider_ingest', 'postrider_dispatch')
+     ORDER BY 1, 2, 3, 4"""
+
+
+def test_a_doctor_knows_every_right_that_the_programs_have(cli, db):
+    granted = db.rows(GRANTS)
+    assert granted
+    for role in ("postrider_ingest", "postrider_dispatch"):
+        db.execute(f"REVOKE ALL ON SCHEMA postrider FROM {role}")
+        db.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA postrider FROM {role}")
+        db.execute(f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA postrider FROM {role}")
+    assert db.rows(GRANTS) == []
+    status, said = complaints(cli)
+    assert status == 1 and {check for check, _ in said} == {"rights"}
+    for _, detail in said:  # what it says mends all of it, and gives no more
+        db.execute(re.fullmatch(r"missing: run `(GRANT .*)`", detail)[1])
+    assert db.rows(GRANTS) == granted
+    assert complaints(cli) == (0, [])
+
+
+@pytest.mark.parametrize("role", ["postrider_ingest", "postrider_dispatch"])
+def test_a_doctor_finds_each_right_that_is_gone(cli, db, role):
+    for right in ("USAGE ON SCHEMA postrider", "SELECT ON postrider.lane",
+                  "INSERT ON postrider.audit"):
+        db.execute(f"REVOKE {right} FROM {role}")
+        assert complaints(cli) == (1, [("rights", f"missing: run `GRANT {right} TO {role}`")])
+        db.execute(f"GRANT {right} TO {role}")
+
+
+def test_a_doctor_finds_what_cannot_be_signed(cli, api, db):
+    first, second = (api.subscribe("http://127.0.0.1:9/") for _ in range(2))
+    db.execute("DELETE FROM postrider.subscription_secret WHERE subscription_id = %s",
+               (int(first["id"]),))
+    db.execute("UPDATE postrider.subscription_secret SET expires_at = now()"
+               " WHERE subscription_id = %s", (int(second["id"]),))
+    status, [(check, detail)] = complaints(cli)
+    assert status == 1 and check == "subscriptions"
+    assert f"2 without a secret to sign with, the first is {first['id']}:" in detail
+    db.execute("UPDATE postrider.subscription SET state = 'deleted'")
+    assert complaints(cli) == (0, [])
+
+
+@pytest.mark.parametrize("damage", [
+    "sealed = set_byte(sealed, 0, get_byte(sealed, 0) # 1)",
+    "nonce = set_byte(nonce, 0, get_byte(nonce, 0) # 1)",
+    "sealed = ''",
+    "subscription_id = (SELECT min(id) FROM postrider.subscription)",
+])
+def test_a_doctor_finds_a_secret_that_does_not_open(cli, api, db, damage):
+    made = [api.subscribe("http://127.0.0.1:9/") for _ in range(2)]
+    last = int(made[1]["id"])
+    # It stands on a second page, behind many that open.
+    db.execute("""
+        INSERT INTO postrider.subscription_secret (subscription_id, key_id, nonce, sealed)
+        SELECT subscription_id, key_id, nonce, sealed
+          FROM postrider.subscription_secret, generate_series(1, 600)
+         WHERE subscription_id = %s""", (int(made[0]["id"]),))
+    db.execute("""
+        INSERT INTO postrider.subscription_secret (subscription_id, key_id, nonce, sealed)
+        SELECT subscription_id, key_id, nonce, sealed
+          FROM postrider.subscription_secret WHERE subscription_id = %s""", (last,))
+    assert complaints(cli) == (0, [])
+    db.execute(f"UPDATE postrider.subscription_secret SET {damage}"
+               " WHERE id = (SELECT max(id) FROM postrider.subscription_secret)")
+    status, [(check, detail)] = complaints(cli)
+    assert status == 1 and check == "secrets"
+    assert "1 do not open under the key that they name" in detail
+    assert not any(s["secret"] in detail for s in made)
+
+
+def test_a_doctor_warns_of_lanes_that_are_stuck(cli, api, db):
+    subscription = int(api.subscribe("http://127.0.0.1:9/")["id"])
+    for asset in ("a", "b"):
+        api.event({}, asset=asset)
+    assert complaints(cli, "warning") == (0, [])
+    db.execute("UPDATE postrider.lane SET due_at = now() - interval '2 minutes'"
+               " WHERE subscription_id = %s", (subscription,))
+    status, [(check, detail)] = complaints(cli, "warning")
+    assert status == 0 and check == "lanes"
+    assert detail.startswith("2 should move and do not: the view postrider.stuck")
+
+
+def test_a_doctor_without_a_key_says_what_it_left_out(cli, api):
+    api.subscribe("http://127.0.0.1:9/")
+    status, found = findings(cli, "--secret-key-file=")
+    assert status == 0
+    assert [check for check in found if found[check] == "skipped"] == ["key file", "secrets"]
 
 
 def test_a_doctor_finds_what_others_may_read(cli, tmp_path):
@@ -177,6 +363,7 @@ def test_help_names_every_command(cli):
         assert words in help_text
     assert cli("--help") == help_text
     assert cli("migrate", "--help").startswith("postrider migrate [--status] [--json]")
+    assert cli("--help", "migrate") == cli("migrate", "--help")
 
 
 def test_the_version_is_one_line(cli):
@@ -185,9 +372,18 @@ def test_the_version_is_one_line(cli):
 
 
 def test_no_command_is_a_usage_error(cli):
-    refused(cli, 2)
+    assert "which command?" in refused(cli, 2)
+    assert "which command?" in refused(cli, 2, "--json")
     assert "fly: no such command" in refused(cli, 2, "fly")
     assert "no such command" in refused(cli, 2, "key")
+
+
+@pytest.mark.parametrize("args", [[], ["-n"]])
+def test_a_receiver_with_a_wrong_log_level_does_not_start(args):
+    done = subprocess.run([str(binary("postrider-receiver")), "--log-level=loud", *args],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "log_level: want error, warn, info or debug" in done.stderr
 
 
 def test_output_that_cannot_be_written_is_a_failure():

@@ -87,28 +87,21 @@ def test_a_lease_that_ran_out_cannot_record(api, make_dispatch, db, endpoint):
     assert ("timed_out",) not in db.rows("SELECT ended FROM postrider.attempt")
 
 
-def test_a_worker_that_wakes_between_claim_and_send_does_not_send(
-        api, make_dispatch, db, endpoint):
-    """It is frozen as soon as the claim is committed; its leases are gone when it wakes."""
-    api.subscribe(endpoint.url, ordering="none", **FAST, max_in_flight=1000)
-    first = make_dispatch(**LEASE, start=False)
-    for n in range(200):
-        api.event({"n": n})
-    first.start()
-    until(lambda: db.value("SELECT count(*) FROM postrider.lane WHERE lease_token IS NOT NULL"),
-          "it has leases")
-    first.pause()
-    until(lambda: db.value("SELECT count(*) FROM postrider.lane"
-                           " WHERE lease_until > now()") == 0, "they are gone")
+def test_a_request_is_not_started_on_a_lease_that_is_gone(
+        api, make_dispatch, db, cluster, endpoint):
+    """Between claim and send the worker waits for the endpoint's secrets, too long."""
+    api.subscribe(endpoint.url, **FAST)
     make_dispatch(**LEASE)
-    first.cont()
-    until(lambda: db.rows("SELECT DISTINCT state FROM postrider.deliveries")
-          == [("delivered",)], "all are delivered", seconds=30)
-    requests = {}
-    for request in endpoint.requests:
-        key = (request.headers["webhook-id"], request.headers["postrider-attempt"])
-        requests[key] = requests.get(key, 0) + 1
-    assert max(requests.values()) == 1, "one attempt on record is at most one request"
+    with cluster.connect(db.name) as other:
+        other.autocommit = False
+        other.execute("LOCK postrider.subscription_secret")
+        api.event({"n": 1})
+        until(lambda: db.value("SELECT lease_until < clock_timestamp() FROM postrider.lane"),
+              "it has a lease, which runs out")
+        other.rollback()
+    until(lambda: state(db) == "delivered", "it is delivered under a new lease")
+    assert attempts(db) == [(1, "lease_expired"), (2, "answered")]
+    assert [r.headers["postrider-attempt"] for r in endpoint.requests] == ["2"]
 
 
 def test_a_head_locked_from_outside_does_not_let_its_successor_pass(

@@ -144,12 +144,51 @@ def test_an_ordinary_user_who_may_create_migrates(cluster, template, empty):
     db.execute("DROP ROLE plain_migrator")
 
 
+def test_the_owner_of_a_second_database_is_told_what_a_superuser_has_to_run(
+        cluster, template, empty):
+    db, _ = empty
+    owner = "\"second-owner\""
+    db.execute(f"CREATE ROLE {owner} LOGIN NOCREATEROLE")
+    db.execute(f"ALTER DATABASE {db.name} OWNER TO {owner}")
+    user = Cli({"database": f"host={cluster.dir} dbname={db.name} user=second-owner"})
+    remedy = f"GRANT postrider_owner TO {owner}"
+    assert f"a superuser has to run `{remedy}`" in refused(user, "migrate")
+    assert db.value("SELECT to_regnamespace('postrider')") is None
+    db.execute(remedy)
+    assert user.json("migrate")
+    db.execute(f"ALTER DATABASE {db.name} OWNER TO CURRENT_USER")
+    db.execute(f"DROP ROLE {owner}")
+
+
+def test_who_may_not_make_the_schema_is_told_what_the_owner_has_to_run(
+        cluster, template, empty):
+    db, _ = empty
+    user = as_user(cluster, db, "homeless", ["GRANT postrider_owner TO homeless"])
+    remedy = f"GRANT CREATE ON DATABASE {db.name} TO homeless"
+    assert f"has to run `{remedy}`" in refused(user, "migrate")
+    db.execute(remedy)
+    assert user.json("migrate")
+    db.execute(f"REVOKE CREATE ON DATABASE {db.name} FROM homeless")
+    db.execute("DROP ROLE homeless")
+
+
+def test_a_reader_does_not_migrate(cluster, template, empty):
+    db, cli = empty
+    cli("migrate")
+    db.execute("DELETE FROM postrider.schema_migration WHERE version > 1")
+    user = as_user(cluster, db, "just_a_reader", ["GRANT postrider_reader TO just_a_reader"])
+    said = refused(user, "migrate")
+    assert "permission denied" in said and "GRANT postrider_owner TO" in said
+    db.execute("DROP ROLE just_a_reader")
+
+
 def test_a_stranger_does_not_migrate(cluster, template, empty):
     db, cli = empty
     user = as_user(cluster, db, "stranger", [])
     assert "making the schema" in refused(user, "migrate")
     cli("migrate")
-    assert "permission denied" in refused(user, "migrate")
+    said = refused(user, "migrate")
+    assert "permission denied" in said and "GRANT postrider_owner TO" in said
     db.execute("DROP ROLE stranger")
 
 

@@ -251,6 +251,38 @@ test_a_wrong_line_of_the_file_is_named_by_its_number(void **state)
 }
 
 static void
+test_a_setting_that_a_file_has_twice_is_refused_with_both_lines(void **state)
+{
+	struct world *w = *state;
+	char where[96];
+
+	assert_int_equal(
+	    load_file(w, "lease = 1s\n# \nkey = a\nkey = hunter2\n"), -1);
+	(void)snprintf(where, sizeof(where),
+	    "%s:4: key is set in line 3 already", w->path);
+	assert_says(w, where);
+	assert_null(strstr(w->err.text, "hunter2"));
+
+	/* The same value, too; but a source that comes before may have it. */
+	assert_int_equal(load_file(w, "lease = 1s\nlease=1s"), -1);
+	assert_says(w, ":2: lease is set in line 1 already");
+	setenv("POSTRIDER_LEASE", "3s", 1);
+	assert_int_equal(load_file(w, "lease = 1s\n"), 0);
+}
+
+static void
+test_what_the_environment_has_for_other_programs_is_ignored(void **state)
+{
+	struct world *w = *state;
+	int result;
+
+	setenv("POSTRIDER_LEESE", "1s", 1);
+	result = load(w, NULL);
+	(void)unsetenv("POSTRIDER_LEESE");
+	assert_int_equal(result, 0);
+}
+
+static void
 test_a_line_that_is_no_text_is_refused(void **state)
 {
 	struct world *w = *state;
@@ -426,6 +458,10 @@ main(void)
 		TEST(test_help_is_had_even_with_settings_that_are_wrong),
 		TEST(test_a_missing_file_is_refused_by_name),
 		TEST(test_a_wrong_line_of_the_file_is_named_by_its_number),
+		TEST(
+		    test_a_setting_that_a_file_has_twice_is_refused_with_both_lines),
+		TEST(
+		    test_what_the_environment_has_for_other_programs_is_ignored),
 		TEST(test_a_line_that_is_no_text_is_refused),
 		TEST(test_a_wrong_word_of_the_command_line_is_named),
 		TEST(test_values_are_taken_whole_and_in_range_or_refused),

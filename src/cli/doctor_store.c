@@ -1,0 +1,185 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/seal.h"
+#include "core/sign.h"
+#include "doctor.h"
+#include "pg/pg.h"
+#include "pg/row.h"
+#include "store/stmt.h"
+
+enum { PAGE = 500 };
+
+/* What was found among the secrets so far. */
+struct walk {
+	const struct seal_key *key;
+	int64_t after; /* the last secret that was seen */
+	int64_t nother, first_other; /* sealed under another key */
+	int64_t nspoilt, first_spoilt; /* under ours, and do not open */
+	char other_key[SEAL_KEY_ID + 1]; /* of the first */
+};
+
+/* Run `batch`, of one call, which may be NULL; NULL after a report. */
+static struct pg_rows **
+ask(struct doctor *doctor, const char *check, struct pg *pg,
+    struct pg_batch *batch)
+{
+	struct pg_rows **rows;
+	struct err err;
+
+	if (batch == NULL)
+		doctor_report(doctor, check, BAD, "out of memory");
+	else if (pg_run(pg, batch, &rows, &err) != 0)
+		doctor_report(doctor, check, BAD, "%s", err.text);
+	else
+		return rows;
+	return NULL;
+}
+
+static struct pg_batch *
+call(enum stmt statement)
+{
+	struct pg_batch *batch = pg_batch_new();
+
+	if (batch != NULL)
+		pg_call(batch, (int)statement);
+	return batch;
+}
+
+void
+doctor_check_subscriptions(struct doctor *doctor, struct pg *pg)
+{
+	static const char check[] = "subscriptions";
+	struct pg_rows **rows =
+	    ask(doctor, check, pg, call(STMT_SECRET_MISSING));
+	int64_t n;
+
+	if (rows == NULL)
+		return;
+	n = pg_get_bigint(rows[0], 0, pg_column(rows[0], "subscriptions"));
+	if (n == 0)
+		doctor_report(
+		    doctor, check, FINE, "each has a secret to sign with");
+	else
+		doctor_report(doctor, check, BAD,
+		    "%" PRId64 " without a secret to sign with, the first is "
+		    "%" PRId64 ": nothing is sent there; register the "
+		    "endpoint again",
+		    n, pg_get_bigint(rows[0], 0, pg_column(rows[0], "first")));
+	pg_rows_free(rows);
+}
+
+/* True if the secret in `row` opens and is fit to sign. */
+static bool
+opens(const struct pg_rows *rows, int row, const struct seal_key *key)
+{
+	int64_t owner =
+	    pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
+	size_t nonce_len, len;
+	const void *nonce =
+	    pg_get_bytes(rows, row, pg_column(rows, "nonce"), &nonce_len);
+	const void *sealed =
+	    pg_get_bytes(rows, row, pg_column(rows, "sealed"), &len);
+	struct buf plain = { 0 };
+	struct err err;
+	bool ok;
+
+	ok = nonce_len == SEAL_NONCE &&
+	     seal_open(&plain, nonce, key, owner, sealed, len, &err) == 0 &&
+	     plain.len >= SIGN_SECRET_MIN && plain.len <= SIGN_SECRET_MAX;
+	buf_wipe(&plain);
+	return ok;
+}
+
+static void
+look_at(struct walk *walk, const struct pg_rows *rows, int row)
+{
+	int64_t owner =
+	    pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
+	const char *key_id = pg_get_text(rows, row, pg_column(rows, "key_id"));
+
+	walk->after = pg_get_bigint(rows, row, pg_column(rows, "id"));
+	if (strcmp(key_id, walk->key->id) != 0) {
+		if (walk->nother++ > 0)
+			return;
+		walk->first_other = owner;
+		(void)snprintf(walk->other_key, sizeof(walk->other_key), "%.*s",
+		    SEAL_KEY_ID, key_id);
+	} else if (!opens(rows, row, walk->key)) {
+		if (walk->nspoilt++ == 0)
+			walk->first_spoilt = owner;
+	}
+}
+
+/* Look at one page; returns how many that were, -1 after a report. */
+static int
+look_at_page(struct doctor *doctor, struct pg *pg, struct walk *walk)
+{
+	struct pg_batch *batch = call(STMT_SECRET_PAGE);
+	struct pg_rows **rows;
+	int n;
+
+	if (batch != NULL) {
+		pg_bigint(batch, walk->after);
+		pg_bigint(batch, PAGE);
+	}
+	rows = ask(doctor, "secrets", pg, batch);
+	if (rows == NULL)
+		return -1;
+	n = pg_count(rows[0]);
+	for (int i = 0; i < n; i++)
+		look_at(walk, rows[0], i);
+	pg_rows_free(rows);
+	return n;
+}
+
+void
+doctor_check_secrets(
+    struct doctor *doctor, struct pg *pg, const struct seal_key *key)
+{
+	struct walk walk = { .key = key };
+	int n;
+
+	do {
+		n = look_at_page(doctor, pg, &walk);
+	} while (n == PAGE);
+	if (n < 0)
+		return;
+	if (walk.nother > 0)
+		doctor_report(doctor, "secrets", BAD,
+		    "%" PRId64 " sealed under another key, the first is %s of "
+		    "subscription %" PRId64 ": name that key's file in "
+		    "secret_key_file",
+		    walk.nother, walk.other_key, walk.first_other);
+	if (walk.nspoilt > 0)
+		doctor_report(doctor, "secrets", BAD,
+		    "%" PRId64 " do not open under the key that they name, "
+		    "the first is of subscription %" PRId64 ": restore the "
+		    "row, or register the endpoint again",
+		    walk.nspoilt, walk.first_spoilt);
+	if (walk.nother == 0 && walk.nspoilt == 0)
+		doctor_report(
+		    doctor, "secrets", FINE, "all open with this key");
+}
+
+void
+doctor_check_lanes(struct doctor *doctor, struct pg *pg)
+{
+	struct pg_rows **rows = ask(doctor, "lanes", pg, call(STMT_LANE_STUCK));
+	int64_t n;
+
+	if (rows == NULL)
+		return;
+	n = pg_get_bigint(rows[0], 0, pg_column(rows[0], "lanes"));
+	if (n == 0)
+		doctor_report(doctor, "lanes", FINE, "none is stuck");
+	else
+		doctor_report(doctor, "lanes", WARNED,
+		    "%" PRId64 " should move and do not: the view "
+		    "postrider.stuck says which, and why",
+		    n);
+	pg_rows_free(rows);
+}
