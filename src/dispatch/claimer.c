@@ -11,10 +11,11 @@
 #include "dispatch/claimer.h"
 #include "dispatch/endpoints.h"
 #include "dispatch/recorder.h"
-#include "dispatch/session.h"
+#include "dispatch/outage.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "store/session.h"
 
 enum {
 	TURNS = 64, /* subscriptions served in one pass */
@@ -36,6 +37,7 @@ enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM };
 struct claimer {
 	struct worker *worker;
 	struct session *session;
+	struct outage outage;
 	struct event *timer; /* the next look, wanted or by the poll */
 	usec_t look_at; /* when the timer fires, on clock_now() */
 	bool is_busy; /* a batch is in flight */
@@ -73,12 +75,11 @@ submit(struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done)
 	struct err err;
 
 	claimer->asked_at = clock_now();
-	if (pg_submit(session_pg(claimer->session), batch, done, claimer,
-		&err) == 0) {
+	if (session_submit(claimer->session, batch, done, claimer, &err) == 0) {
 		claimer->is_busy = true;
 		return;
 	}
-	session_trouble(claimer->session, &err);
+	outage_trouble(&claimer->outage, &err);
 	claimer_look(claimer, AGAIN_AFTER);
 }
 
@@ -90,7 +91,7 @@ answered(struct claimer *claimer, const struct err *err)
 	if (err == NULL)
 		return true;
 	claimer->nempty = 0;
-	session_trouble(claimer->session, err);
+	outage_trouble(&claimer->outage, err);
 	claimer_look(claimer, AGAIN_AFTER);
 	return false;
 }
@@ -417,10 +418,27 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
+on_down(void *arg, const struct err *err)
+{
+	struct claimer *claimer = arg;
+
+	outage_begin(&claimer->outage, err);
+}
+
+static void
+on_failed(void *arg, const struct err *err)
+{
+	struct claimer *claimer = arg;
+
+	worker_fail(claimer->worker, err);
+}
+
+static void
 on_ready(void *arg)
 {
 	struct claimer *claimer = arg;
 
+	outage_end(&claimer->outage);
 	claimer->is_wanted = true;
 	if (!claimer->is_ready_said) {
 		claimer->is_ready_said = true;
@@ -467,6 +485,7 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	if (claimer == NULL)
 		return err_set(err, ERR_NOMEM, "claimer");
 	claimer->worker = worker;
+	claimer->outage.purpose = "claim";
 	claimer->contended = CONTENDED_WAIT;
 	TAILQ_INIT(&claimer->waiting);
 	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
@@ -474,8 +493,21 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 		(void)err_set(err, ERR_NOMEM, "claimer");
 		goto fail;
 	}
-	if (session_open(&claimer->session, worker, "claim", on_ready,
-		on_notified, claimer, err) != 0)
+	if (session_open(&claimer->session, worker->loop,
+		&(struct session_conf){
+		    .database = worker->conf->database,
+		    .role = worker->conf->database_role,
+		    .application = "postrider-dispatch claim",
+		    .channel = "postrider_work",
+		    .statement_timeout = worker->conf->statement_timeout,
+		},
+		&(struct session_events){
+		    .ready = on_ready,
+		    .down = on_down,
+		    .failed = on_failed,
+		    .notified = on_notified,
+		},
+		claimer, err) != 0)
 		goto fail;
 	*out = claimer;
 	return 0;

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -13,6 +12,7 @@
 
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "dispatch/attempt.h"
@@ -154,19 +154,6 @@ on_signal(evutil_socket_t signal, short what, void *arg)
 	worker_freed(worker);
 }
 
-/* Every descriptor that we may have: one a request. */
-static void
-raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	/* As it was, then: the sender reports what it cannot open. */
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int
 set_name(struct worker *worker, struct err *err)
 {
@@ -260,7 +247,7 @@ run(const struct worker_conf *conf)
 	struct err err;
 	int result = EXIT_FAILED;
 
-	raise_descriptors();
+	limits_raise_descriptors();
 	if (conf->development)
 		log_warn("development mode: http and loopback are open", NULL);
 	program.worker.loop = event_base_new();

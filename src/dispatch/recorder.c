@@ -10,11 +10,12 @@
 #include "dispatch/attempt.h"
 #include "dispatch/claimer.h"
 #include "dispatch/endpoints.h"
+#include "dispatch/outage.h"
 #include "dispatch/recorder.h"
-#include "dispatch/session.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "store/session.h"
 
 /* Between tries of a transaction that the database would not take now. */
 #define AGAIN_AFTER (100 * USEC_PER_MS)
@@ -22,6 +23,7 @@
 struct recorder {
 	struct worker *worker;
 	struct session *session;
+	struct outage outage;
 	struct event *flush; /* runs from the loop, after what made outcomes */
 	struct attempt_list waiting;
 	/* The batch under way, and what is kept of each; conf->batch places. */
@@ -181,7 +183,7 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	else {
 		/* Also when the answer was lost: what had been committed is
 		 * not ours any more, and is passed over. */
-		session_trouble(recorder->session, err);
+		outage_trouble(&recorder->outage, err);
 		put_back(recorder);
 		wait = AGAIN_AFTER;
 	}
@@ -228,8 +230,8 @@ flush(struct recorder *recorder)
 	delivery_record(batch, recorder->outcomes, recorder->nin_hand,
 	    hands_back, worker->conf->lease_margin);
 	recorder->submitted_at = clock_now();
-	if (pg_submit(session_pg(recorder->session), batch, on_recorded,
-		recorder, &err) != 0) {
+	if (session_submit(
+		recorder->session, batch, on_recorded, recorder, &err) != 0) {
 		put_back(recorder);
 		schedule(recorder, AGAIN_AFTER);
 	}
@@ -246,7 +248,26 @@ on_flush(evutil_socket_t fd, short what, void *arg)
 static void
 on_ready(void *arg)
 {
-	flush(arg);
+	struct recorder *recorder = arg;
+
+	outage_end(&recorder->outage);
+	flush(recorder);
+}
+
+static void
+on_down(void *arg, const struct err *err)
+{
+	struct recorder *recorder = arg;
+
+	outage_begin(&recorder->outage, err);
+}
+
+static void
+on_failed(void *arg, const struct err *err)
+{
+	struct recorder *recorder = arg;
+
+	worker_fail(recorder->worker, err);
 }
 
 int
@@ -257,6 +278,7 @@ recorder_open(struct recorder **out, struct worker *worker, struct err *err)
 	if (recorder == NULL)
 		return err_set(err, ERR_NOMEM, "recorder");
 	recorder->worker = worker;
+	recorder->outage.purpose = "record";
 	TAILQ_INIT(&recorder->waiting);
 	recorder->in_hand =
 	    calloc((size_t)worker->conf->batch, sizeof(struct attempt *));
@@ -268,7 +290,19 @@ recorder_open(struct recorder **out, struct worker *worker, struct err *err)
 		(void)err_set(err, ERR_NOMEM, "recorder");
 		goto fail;
 	}
-	if (session_open(&recorder->session, worker, "record", on_ready, NULL,
+	if (session_open(&recorder->session, worker->loop,
+		&(struct session_conf){
+		    .database = worker->conf->database,
+		    .role = worker->conf->database_role,
+		    .application = "postrider-dispatch record",
+		    .channel = "",
+		    .statement_timeout = worker->conf->statement_timeout,
+		},
+		&(struct session_events){
+		    .ready = on_ready,
+		    .down = on_down,
+		    .failed = on_failed,
+		},
 		recorder, err) != 0)
 		goto fail;
 	*out = recorder;

@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "desk.h"
-#include "session.h"
+#include "ingest.h"
 
 enum { QUEUE_MAX = 256 };
 
@@ -16,6 +16,7 @@ struct errand {
 };
 
 struct desk {
+	struct ingest *ingest;
 	struct session *session; /* NULL: closing */
 	TAILQ_HEAD(, errand) waiting;
 	size_t nwaiting;
@@ -84,7 +85,10 @@ next(struct desk *desk)
 static void
 on_ready(void *arg)
 {
-	next(arg);
+	struct desk *desk = arg;
+
+	ingest_session_up(desk->ingest);
+	next(desk);
 }
 
 static void
@@ -100,26 +104,49 @@ tell(struct errand *errand, enum err_code code)
 }
 
 static void
-on_down(void *arg)
+refuse_all(struct desk *desk)
 {
-	struct desk *desk = arg;
 	struct errand *errand;
 
 	while ((errand = take(desk)) != NULL)
 		tell(errand, ERR_RETRY);
 }
 
+static void
+on_down(void *arg, const struct err *err)
+{
+	struct desk *desk = arg;
+
+	ingest_session_down(desk->ingest, err);
+	refuse_all(desk);
+}
+
+static void
+on_failed(void *arg, const struct err *err)
+{
+	struct desk *desk = arg;
+
+	ingest_fail(desk->ingest, err);
+}
+
 int
 desk_open(struct desk **out, struct ingest *ingest, struct err *err)
 {
-	const struct session_events events = { on_ready, on_down };
+	const struct session_events events = {
+		.ready = on_ready,
+		.down = on_down,
+		.failed = on_failed,
+	};
 	struct desk *desk = calloc(1, sizeof(*desk));
+	struct session_conf conf;
 
 	if (desk == NULL)
 		return err_set(err, ERR_NOMEM, "desk");
 	TAILQ_INIT(&desk->waiting);
-	if (session_open(&desk->session, ingest, "desk", &events, desk, err) !=
-	    0) {
+	desk->ingest = ingest;
+	conf = ingest_session_conf(ingest, "postrider-ingest desk");
+	if (session_open(
+		&desk->session, ingest->loop, &conf, &events, desk, err) != 0) {
 		free(desk);
 		return -1;
 	}
@@ -135,7 +162,7 @@ desk_close(struct desk *desk)
 	session_close(desk->session);
 	desk->session = NULL;
 	tell(desk->current, ERR_UNKNOWN);
-	on_down(desk);
+	refuse_all(desk);
 	free(desk);
 }
 

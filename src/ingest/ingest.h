@@ -10,6 +10,7 @@
 #include "core/seal.h"
 #include "core/target.h"
 #include "metrics.h"
+#include "store/session.h"
 
 struct auth;
 struct desk;
@@ -53,6 +54,10 @@ struct ingest {
 
 /* True if events can be accepted and administration answered. */
 bool ingest_is_ready(const struct ingest *ingest);
+
+/* How to reach the database, as `application`. */
+struct session_conf ingest_session_conf(
+    const struct ingest *ingest, const char *application);
 
 /* A connection has come, with a schema that we know; or has gone. */
 void ingest_session_up(struct ingest *ingest);

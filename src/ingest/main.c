@@ -3,13 +3,13 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 #include <event2/event.h>
 
 #include "auth.h"
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "desk.h"
@@ -118,6 +118,18 @@ say_ready(struct program *program)
 	program->was_ready = true;
 }
 
+struct session_conf
+ingest_session_conf(const struct ingest *ingest, const char *application)
+{
+	return (struct session_conf){
+		.database = ingest->conf->database,
+		.role = ingest->conf->database_role,
+		.application = application,
+		.channel = "",
+		.statement_timeout = ingest->conf->statement_timeout,
+	};
+}
+
 void
 ingest_session_up(struct ingest *ingest)
 {
@@ -180,19 +192,6 @@ on_signal(evutil_socket_t signal, short what, void *arg)
 	notify_send("STOPPING=1");
 	log_info("stopping: answering what is in hand", NULL);
 	server_drain(ingest->server, on_drained, ingest);
-}
-
-/* Every descriptor that we may have: one a connection. */
-static void
-raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	/* As it was, then: the server waits when there are none left. */
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int
@@ -280,7 +279,7 @@ run(const struct ingest_conf *conf)
 	struct err err;
 	int result = EXIT_FAILED;
 
-	raise_descriptors();
+	limits_raise_descriptors();
 	if (conf->development)
 		log_warn("development mode: http and loopback are open", NULL);
 	ingest->loop = event_base_new();

@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "ingest.h"
 #include "scribe.h"
-#include "session.h"
 #include "writer.h"
 
 enum {
@@ -25,30 +24,46 @@ on_ready(void *arg)
 {
 	struct scribe *scribe = arg;
 
+	ingest_session_up(scribe->ingest);
 	writer_wake(scribe->writer);
 }
 
 static void
-on_down(void *arg)
+on_down(void *arg, const struct err *err)
 {
 	struct scribe *scribe = arg;
 
+	ingest_session_down(scribe->ingest, err);
 	writer_lost(scribe->writer);
+}
+
+static void
+on_failed(void *arg, const struct err *err)
+{
+	struct scribe *scribe = arg;
+
+	ingest_fail(scribe->ingest, err);
 }
 
 int
 scribe_open(struct scribe **out, struct ingest *ingest, struct writer *writer,
     struct err *err)
 {
-	const struct session_events events = { on_ready, on_down };
+	const struct session_events events = {
+		.ready = on_ready,
+		.down = on_down,
+		.failed = on_failed,
+	};
 	struct scribe *scribe = calloc(1, sizeof(*scribe));
+	struct session_conf conf;
 
 	if (scribe == NULL)
 		return err_set(err, ERR_NOMEM, "scribe");
 	scribe->ingest = ingest;
 	scribe->writer = writer;
 	TAILQ_INIT(&scribe->carried);
-	if (session_open(&scribe->session, ingest, "writer", &events, scribe,
+	conf = ingest_session_conf(ingest, "postrider-ingest writer");
+	if (session_open(&scribe->session, ingest->loop, &conf, &events, scribe,
 		err) != 0) {
 		free(scribe);
 		return -1;

@@ -2,27 +2,27 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "ingest.h"
-#include "session.h"
 #include "store/schema.h"
+#include "store/session.h"
 #include "store/stmt.h"
 
 #define RECONNECT_MIN (100 * USEC_PER_MS)
 #define RECONNECT_MAX (2 * USEC_PER_SEC)
 
 struct session {
-	struct ingest *ingest;
 	struct pg *pg;
 	char application[64];
-	bool is_up; /* connected, and the schema is known */
+	bool is_up;
+	bool was_up; /* at some time: later trouble will pass */
 	struct session_events events;
 	void *arg;
 };
 
 /* Every statement has its index: a plan by chance of fresh statistics must
- * never scan a table that grows. */
+ * never scan a table that grows.  A bitmap scan would not mark dead entries. */
 static const struct pg_setting settings[] = {
 	{ "enable_seqscan", "off" },
+	{ "enable_bitmapscan", "off" },
 	{ "enable_hashjoin", "off" },
 	{ "enable_mergejoin", "off" },
 	{ "plan_cache_mode", "force_generic_plan" },
@@ -44,15 +44,15 @@ on_schema(void *arg, struct pg_rows *const *rows, const struct err *err)
 		if (err->code == ERR_RETRY)
 			on_ready(session);
 		else
-			ingest_fail(session->ingest, err);
+			session->events.failed(session->arg, err);
 		return;
 	}
 	if (schema_check(rows[0], &wrong) != 0) {
-		ingest_fail(session->ingest, &wrong);
+		session->events.failed(session->arg, &wrong);
 		return;
 	}
 	session->is_up = true;
-	ingest_session_up(session->ingest);
+	session->was_up = true;
 	session->events.ready(session->arg);
 }
 
@@ -65,61 +65,69 @@ on_ready(void *arg)
 
 	if (batch == NULL) {
 		(void)err_set(&err, ERR_NOMEM, "schema check");
-		ingest_fail(session->ingest, &err);
+		session->events.failed(session->arg, &err);
 		return;
 	}
 	pg_call(batch, STMT_SCHEMA_VERSION);
 	if (pg_submit(session->pg, batch, on_schema, session, &err) != 0)
-		ingest_fail(session->ingest, &err);
+		session->events.failed(session->arg, &err);
 }
 
 static void
 on_down(void *arg, const struct err *err)
 {
 	struct session *session = arg;
-	bool was_up = session->is_up;
 	struct err why = *err;
 
 	session->is_up = false;
-	if (err->code == ERR_BROKEN && !was_up) {
+	if (err->code == ERR_BROKEN && !session->was_up) {
 		schema_explain(&why);
-		ingest_fail(session->ingest, &why);
+		session->events.failed(session->arg, &why);
 		return;
 	}
-	ingest_session_down(session->ingest, err);
-	if (was_up)
-		session->events.down(session->arg);
+	session->events.down(session->arg, err);
+}
+
+static void
+on_notified(void *arg)
+{
+	struct session *session = arg;
+
+	if (session->is_up)
+		session->events.notified(session->arg);
 }
 
 int
-session_open(struct session **out, struct ingest *ingest, const char *purpose,
-    const struct session_events *events, void *arg, struct err *err)
+session_open(struct session **out, struct event_base *loop,
+    const struct session_conf *conf, const struct session_events *events,
+    void *arg, struct err *err)
 {
-	const struct pg_events pg_events = { .ready = on_ready,
-		.down = on_down };
+	const struct pg_events pg_events = {
+		.ready = on_ready,
+		.down = on_down,
+		.notified = events->notified == NULL ? NULL : on_notified,
+	};
 	struct session *session = calloc(1, sizeof(*session));
-	struct pg_conf conf;
 
 	if (session == NULL)
 		return err_set(err, ERR_NOMEM, "session");
-	session->ingest = ingest;
 	session->events = *events;
 	session->arg = arg;
-	(void)snprintf(session->application, sizeof(session->application),
-	    "postrider-ingest %s", purpose);
-	conf = (struct pg_conf){
-		.conninfo = ingest->conf->database,
-		.application = session->application,
-		.role = ingest->conf->database_role,
-		.channel = "",
-		.statements = stmt_table,
-		.settings = settings,
-		.statement_timeout = ingest->conf->statement_timeout,
-		.reconnect_min = RECONNECT_MIN,
-		.reconnect_max = RECONNECT_MAX,
-	};
-	if (pg_open(&session->pg, ingest->loop, &conf, &pg_events, session,
-		err) != 0) {
+	(void)snprintf(session->application, sizeof(session->application), "%s",
+	    conf->application);
+	if (pg_open(&session->pg, loop,
+		&(struct pg_conf){
+		    .conninfo = conf->database,
+		    .application = session->application,
+		    .role = conf->role,
+		    .channel = conf->channel,
+		    .statements = stmt_table,
+		    .settings = settings,
+		    .statement_timeout = conf->statement_timeout,
+		    .reconnect_min = RECONNECT_MIN,
+		    .reconnect_max = RECONNECT_MAX,
+		},
+		&pg_events, session, err) != 0) {
 		free(session);
 		return -1;
 	}
@@ -140,6 +148,12 @@ bool
 session_is_up(const struct session *session)
 {
 	return session->is_up;
+}
+
+bool
+session_is_ready(const struct session *session)
+{
+	return session->is_up && pg_is_ready(session->pg);
 }
 
 int
