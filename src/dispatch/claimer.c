@@ -7,21 +7,15 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "dispatch/attempt.h"
-#include "dispatch/claimer.h"
-#include "dispatch/endpoints.h"
+#include "dispatch/claimer_inside.h"
 #include "dispatch/recorder.h"
-#include "dispatch/outage.h"
 #include "dispatch/worker.h"
-#include "pg/pg.h"
 #include "pg/row.h"
 #include "store/session.h"
 
 enum {
-	TURNS = 64, /* subscriptions served in one pass */
 	RECLAIMS = 200, /* leases taken over in one pass */
 	WAKES = 1000, /* turns woken in one pass */
-	LOADS = 100, /* endpoints loaded in one batch */
 };
 
 /* The answers of a pass. */
@@ -31,28 +25,6 @@ enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM };
  * The wait doubles from the first to the second. */
 #define CONTENDED_WAIT (5 * USEC_PER_MS)
 #define CONTENDED_WAIT_MAX (160 * USEC_PER_MS)
-/* Between tries of a transaction that the database would not take now. */
-#define AGAIN_AFTER (100 * USEC_PER_MS)
-
-struct claimer {
-	struct worker *worker;
-	struct session *session;
-	struct outage outage;
-	struct event *timer; /* the next look, wanted or by the poll */
-	usec_t look_at; /* when the timer fires, on clock_now() */
-	bool is_busy; /* a batch is in flight */
-	bool is_ready_said;
-	bool is_wanted; /* a pass is to be made */
-	bool knows_any; /* there is some subscription */
-	bool was_vain; /* the last pass claimed nothing at all */
-	usec_t contended; /* the next wait for what somebody else holds */
-	int64_t empty[TURNS]; /* claimed for in vain: to be put to rest */
-	size_t nempty;
-	usec_t asked_at; /* when the batch in flight was submitted */
-	struct attempt_list waiting; /* for their endpoints or bodies */
-};
-
-static void step(struct claimer *claimer);
 
 void
 claimer_look(struct claimer *claimer, usec_t wait)
@@ -68,9 +40,9 @@ claimer_look(struct claimer *claimer, usec_t wait)
 	(void)event_add(claimer->timer, &tv);
 }
 
-/* Submit what was put into `batch`; its end comes to `done`. */
-static void
-submit(struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done)
+void
+claimer_submit(
+    struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done)
 {
 	struct err err;
 
@@ -80,56 +52,19 @@ submit(struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done)
 		return;
 	}
 	outage_trouble(&claimer->outage, &err);
-	claimer_look(claimer, AGAIN_AFTER);
+	claimer_look(claimer, CLAIMER_AGAIN_AFTER);
 }
 
-/* The common beginning of every answer.  True if it can be read. */
-static bool
-answered(struct claimer *claimer, const struct err *err)
+bool
+claimer_answered(struct claimer *claimer, const struct err *err)
 {
 	claimer->is_busy = false;
 	if (err == NULL)
 		return true;
 	claimer->nempty = 0;
 	outage_trouble(&claimer->outage, err);
-	claimer_look(claimer, AGAIN_AFTER);
+	claimer_look(claimer, CLAIMER_AGAIN_AFTER);
 	return false;
-}
-
-/* An attempt whose endpoint is known, at the version it was leased at. */
-static bool
-is_complete(struct attempt *attempt)
-{
-	if (attempt->endpoint == NULL)
-		attempt->endpoint = endpoints_hold(attempt->worker->endpoints,
-		    attempt->lease.subscription_id, attempt->lease.version);
-	return attempt->endpoint != NULL && attempt->lease.body != NULL;
-}
-
-void
-claimer_start(struct claimer *claimer, struct attempt *attempt)
-{
-	if (claimer->worker->stopping)
-		attempt_unsent(attempt);
-	else if (is_complete(attempt))
-		attempt_start(attempt);
-	else {
-		TAILQ_INSERT_TAIL(&claimer->waiting, attempt, entry);
-		claimer_look(claimer, 0);
-	}
-}
-
-static void
-start_waiting(struct claimer *claimer)
-{
-	struct attempt_list list = TAILQ_HEAD_INITIALIZER(list);
-	struct attempt *attempt;
-
-	TAILQ_CONCAT(&list, &claimer->waiting, entry);
-	while ((attempt = TAILQ_FIRST(&list)) != NULL) {
-		TAILQ_REMOVE(&list, attempt, entry);
-		claimer_start(claimer, attempt);
-	}
 }
 
 /* A lease that ran out goes to the recorder like any outcome. */
@@ -166,11 +101,11 @@ on_any(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
 
-	if (!answered(claimer, err))
+	if (!claimer_answered(claimer, err))
 		return;
 	claimer->knows_any = lane_any_read(rows[0]);
 	claimer->is_wanted |= claimer->knows_any;
-	step(claimer);
+	claimer_step(claimer);
 }
 
 /* Take a turn off the list: there was something to claim for it. */
@@ -236,7 +171,7 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 	struct claimer *claimer = arg;
 	struct lane_round round;
 
-	if (!answered(claimer, err))
+	if (!claimer_answered(claimer, err))
 		return;
 	lane_wake_read(rows[PASS_WAKE], &round);
 	claimer->nempty = (size_t)pg_count(rows[PASS_TAKE]);
@@ -248,7 +183,7 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 		claimer_look(claimer, idle_wait(claimer, &round));
 	take_over(claimer, rows[PASS_RECLAIM]);
 	begin_attempts(claimer, rows[PASS_CLAIM]);
-	step(claimer);
+	claimer_step(claimer);
 }
 
 /* What stays after a pass in vain is due, and in somebody else's hands. */
@@ -257,86 +192,14 @@ on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
 
-	if (!answered(claimer, err))
+	if (!claimer_answered(claimer, err))
 		return;
 	claimer->nempty = 0;
 	if (claimer->was_vain && lane_rest_read(rows[LANE_REST_ROWS]) > 0) {
 		claimer->is_wanted = false;
 		claimer_look(claimer, contended_wait(claimer));
 	}
-	step(claimer);
-}
-
-/* Subscriptions stay as tombstones, so that each comes back. */
-static void
-on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	struct claimer *claimer = arg;
-	struct worker *worker = claimer->worker;
-	struct endpoint *endpoint;
-	struct err failed;
-	int row = 0;
-
-	if (!answered(claimer, err))
-		return;
-	while (row < pg_count(rows[0])) {
-		if (endpoint_read(&endpoint, rows[0], &row, &worker->key,
-			claimer->asked_at, &failed) != 0 ||
-		    endpoints_put(worker->endpoints, endpoint, &failed) != 0) {
-			log_error("an endpoint was dropped", "error",
-			    failed.text, NULL);
-			claimer_look(claimer, AGAIN_AFTER);
-			return;
-		}
-	}
-	start_waiting(claimer);
-	step(claimer);
-}
-
-static void
-on_body(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	struct claimer *claimer = arg;
-	struct attempt *attempt = TAILQ_FIRST(&claimer->waiting);
-	struct lane_lease lease = { 0 };
-	struct err failed;
-
-	if (!answered(claimer, err))
-		return;
-	/* A stop takes them all away; else it is still the first. */
-	if (attempt != NULL) {
-		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
-		lane_body_read(rows[0], &lease);
-		if (lease.body != NULL &&
-		    attempt_set_body(attempt, &lease, &failed) != 0)
-			attempt_unsent(attempt);
-		else
-			attempt_start(attempt);
-	}
-	step(claimer);
-}
-
-/* Load what the first waiting attempts need: endpoints first, then bodies. */
-static void
-load(struct claimer *claimer, struct pg_batch *batch)
-{
-	struct attempt *attempt;
-	int64_t ids[LOADS];
-	size_t n = 0;
-
-	TAILQ_FOREACH (attempt, &claimer->waiting, entry) {
-		if (n < LOADS && attempt->endpoint == NULL &&
-		    (n == 0 || ids[n - 1] != attempt->lease.subscription_id))
-			ids[n++] = attempt->lease.subscription_id;
-	}
-	if (n > 0) {
-		endpoint_load(batch, ids, n);
-		submit(claimer, batch, on_loaded);
-	} else {
-		attempt = TAILQ_FIRST(&claimer->waiting);
-		lane_body(batch, attempt->lease.event_no);
-		submit(claimer, batch, on_body);
-	}
+	claimer_step(claimer);
 }
 
 static void
@@ -345,7 +208,7 @@ rest(struct claimer *claimer, struct pg_batch *batch)
 	pg_begin(batch);
 	lane_rest(batch, claimer->empty, claimer->nempty);
 	pg_commit(batch);
-	submit(claimer, batch, on_rested);
+	claimer_submit(claimer, batch, on_rested);
 }
 
 /* One pass, in one transaction: it holds nothing while an answer travels. */
@@ -361,10 +224,10 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 	    recorder_is_failing(worker->recorder) ? 0 : RECLAIMS,
 	    worker->conf->lease_margin + worker->conf->statement_timeout);
 	lane_wake(batch, WAKES);
-	lane_take(batch, room < TURNS ? room : TURNS);
+	lane_take(batch, room < CLAIMER_TURNS ? room : CLAIMER_TURNS);
 	lane_claim(batch, room, worker->name, worker->conf->lease_margin);
 	pg_commit(batch);
-	submit(claimer, batch, on_passed);
+	claimer_submit(claimer, batch, on_passed);
 }
 
 static bool
@@ -375,9 +238,8 @@ has_step(const struct claimer *claimer)
 	return claimer->is_wanted && worker_room(claimer->worker) > 0;
 }
 
-/* Decide what is to be done next, and do it. */
-static void
-step(struct claimer *claimer)
+void
+claimer_step(struct claimer *claimer)
 {
 	struct pg_batch *batch;
 
@@ -391,17 +253,17 @@ step(struct claimer *claimer)
 		return;
 	batch = pg_batch_new();
 	if (batch == NULL) {
-		claimer_look(claimer, AGAIN_AFTER);
+		claimer_look(claimer, CLAIMER_AGAIN_AFTER);
 		return;
 	}
 	if (!TAILQ_EMPTY(&claimer->waiting))
-		load(claimer, batch);
+		claimer_load(claimer, batch);
 	else if (claimer->nempty > 0)
 		rest(claimer, batch);
 	else if (!claimer->knows_any) {
 		claimer->is_wanted = false;
 		lane_any(batch);
-		submit(claimer, batch, on_any);
+		claimer_submit(claimer, batch, on_any);
 	} else
 		pass(claimer, batch);
 }
@@ -414,7 +276,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	claimer->is_wanted = true;
-	step(claimer);
+	claimer_step(claimer);
 }
 
 static void
@@ -445,7 +307,7 @@ on_ready(void *arg)
 		notify_send("READY=1\nSTATUS=listening for work");
 		log_info("ready", "worker", claimer->worker->name, NULL);
 	}
-	step(claimer);
+	claimer_step(claimer);
 }
 
 static void
@@ -454,7 +316,7 @@ on_notified(void *arg)
 	struct claimer *claimer = arg;
 
 	claimer->is_wanted = true;
-	step(claimer);
+	claimer_step(claimer);
 }
 
 void
@@ -467,8 +329,8 @@ claimer_room(struct claimer *claimer)
 void
 claimer_stop(struct claimer *claimer)
 {
-	start_waiting(claimer);
-	step(claimer);
+	claimer_start_waiting(claimer);
+	claimer_step(claimer);
 }
 
 bool

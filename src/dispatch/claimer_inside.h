@@ -1,0 +1,61 @@
+/* claimer_inside: what claimer.c and claimer_load.c share. */
+
+#ifndef DISPATCH_CLAIMER_INSIDE_H
+#define DISPATCH_CLAIMER_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "dispatch/attempt.h"
+#include "dispatch/claimer.h"
+#include "dispatch/outage.h"
+#include "pg/pg.h"
+
+struct event;
+struct session;
+
+enum {
+	CLAIMER_TURNS = 64, /* subscriptions served in one pass */
+};
+
+/* Between tries of a transaction that the database would not take now. */
+#define CLAIMER_AGAIN_AFTER (100 * USEC_PER_MS)
+
+struct claimer {
+	struct worker *worker;
+	struct session *session;
+	struct outage outage;
+	struct event *timer; /* the next look, wanted or by the poll */
+	usec_t look_at; /* when the timer fires, on clock_now() */
+	bool is_busy; /* a batch is in flight */
+	bool is_ready_said;
+	bool is_wanted; /* a pass is to be made */
+	bool knows_any; /* there is some subscription */
+	bool was_vain; /* the last pass claimed nothing at all */
+	usec_t contended; /* the next wait for what somebody else holds */
+	int64_t
+	    empty[CLAIMER_TURNS]; /* claimed for in vain: to be put to rest */
+	size_t nempty;
+	usec_t asked_at; /* when the batch in flight was submitted */
+	struct attempt_list waiting; /* for their endpoints or bodies */
+};
+
+/* Submit what was put into `batch`; its end comes to `done`. */
+void claimer_submit(
+    struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done);
+
+/* The common beginning of every answer.  True if it can be read. */
+bool claimer_answered(struct claimer *claimer, const struct err *err);
+
+/* Decide what is to be done next, and do it. */
+void claimer_step(struct claimer *claimer);
+
+/* Load what the first waiting attempts need: endpoints first, then bodies. */
+void claimer_load(struct claimer *claimer, struct pg_batch *batch);
+
+/* Start those that wait and have all they need now. */
+void claimer_start_waiting(struct claimer *claimer);
+
+#endif

@@ -1,0 +1,115 @@
+#include "base/err.h"
+#include "base/log.h"
+#include "dispatch/claimer_inside.h"
+#include "dispatch/endpoints.h"
+#include "dispatch/worker.h"
+#include "pg/row.h"
+
+enum { LOADS = 100 }; /* endpoints loaded in one batch */
+
+/* An attempt whose endpoint is known, at the version it was leased at. */
+static bool
+is_complete(struct attempt *attempt)
+{
+	if (attempt->endpoint == NULL)
+		attempt->endpoint = endpoints_hold(attempt->worker->endpoints,
+		    attempt->lease.subscription_id, attempt->lease.version);
+	return attempt->endpoint != NULL && attempt->lease.body != NULL;
+}
+
+void
+claimer_start(struct claimer *claimer, struct attempt *attempt)
+{
+	if (claimer->worker->stopping)
+		attempt_unsent(attempt);
+	else if (is_complete(attempt))
+		attempt_start(attempt);
+	else {
+		TAILQ_INSERT_TAIL(&claimer->waiting, attempt, entry);
+		claimer_look(claimer, 0);
+	}
+}
+
+void
+claimer_start_waiting(struct claimer *claimer)
+{
+	struct attempt_list list = TAILQ_HEAD_INITIALIZER(list);
+	struct attempt *attempt;
+
+	TAILQ_CONCAT(&list, &claimer->waiting, entry);
+	while ((attempt = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, attempt, entry);
+		claimer_start(claimer, attempt);
+	}
+}
+
+/* Subscriptions stay as tombstones, so that each comes back. */
+static void
+on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+	struct worker *worker = claimer->worker;
+	struct endpoint *endpoint;
+	struct err failed;
+	int row = 0;
+
+	if (!claimer_answered(claimer, err))
+		return;
+	while (row < pg_count(rows[0])) {
+		if (endpoint_read(&endpoint, rows[0], &row, &worker->key,
+			claimer->asked_at, &failed) != 0 ||
+		    endpoints_put(worker->endpoints, endpoint, &failed) != 0) {
+			log_error("an endpoint was dropped", "error",
+			    failed.text, NULL);
+			claimer_look(claimer, CLAIMER_AGAIN_AFTER);
+			return;
+		}
+	}
+	claimer_start_waiting(claimer);
+	claimer_step(claimer);
+}
+
+static void
+on_body(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+	struct attempt *attempt = TAILQ_FIRST(&claimer->waiting);
+	struct lane_lease lease = { 0 };
+	struct err failed;
+
+	if (!claimer_answered(claimer, err))
+		return;
+	/* A stop takes them all away; else it is still the first. */
+	if (attempt != NULL) {
+		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
+		lane_body_read(rows[0], &lease);
+		if (lease.body != NULL &&
+		    attempt_set_body(attempt, &lease, &failed) != 0)
+			attempt_unsent(attempt);
+		else
+			attempt_start(attempt);
+	}
+	claimer_step(claimer);
+}
+
+void
+claimer_load(struct claimer *claimer, struct pg_batch *batch)
+{
+	struct attempt *attempt;
+	int64_t ids[LOADS];
+	size_t n = 0;
+
+	TAILQ_FOREACH (attempt, &claimer->waiting, entry) {
+		if (n < LOADS && attempt->endpoint == NULL &&
+		    (n == 0 || ids[n - 1] != attempt->lease.subscription_id))
+			ids[n++] = attempt->lease.subscription_id;
+	}
+	if (n > 0) {
+		endpoint_load(batch, ids, n);
+		claimer_submit(claimer, batch, on_loaded);
+	} else {
+		attempt = TAILQ_FIRST(&claimer->waiting);
+		lane_body(batch, attempt->lease.event_no);
+		claimer_submit(claimer, batch, on_body);
+	}
+}
