@@ -8,7 +8,7 @@ import pytest
 
 from .statement import SQL
 
-SESSION = Path(__file__).parents[2] / "src/dispatch/session.c"
+SESSION = Path(__file__).parents[2] / "src/store/session.c"
 SMALL, BIG = 1000, 20000
 READY = 20  # lanes that can be sent, beside the many that are measured
 TURNS = 8   # in one pass, each with a share of READY lanes
