@@ -40,6 +40,7 @@ struct hook {
 	char *asset;
 	const char *detail; /* why it is refused, a constant */
 	struct event *delay;
+	usec_t due_at; /* on clock_now(): the end of the delay */
 	bool is_kept; /* committed; else the recorder has it */
 	bool is_gone; /* the client is, before the answer */
 };
@@ -150,27 +151,43 @@ stream(struct hook *hook)
 /* -- Acting, once the receipt is committed. -- */
 
 static void
+start_delay(struct hook *hook)
+{
+	struct timeval wait = clock_timeval(hook->due_at - clock_now());
+
+	if (event_add(hook->delay, &wait) != 0)
+		hang_up(hook);
+}
+
+/* The loop counts from when its turn began, so it may be early. */
+static void
 on_delay(evutil_socket_t fd, short what, void *arg)
 {
+	struct hook *hook = arg;
+
 	(void)fd;
 	(void)what;
-	answer_late(arg);
+	if (clock_now() < hook->due_at)
+		start_delay(hook);
+	else
+		answer_late(hook);
 }
 
 static void
 hold(struct hook *hook)
 {
-	struct timeval wait = clock_timeval(hook->plan.delay);
-
 	if (hook->hooks->is_draining) {
 		hang_up(hook);
 		return;
 	}
 	if (hook->plan.kind == BEHAVIOUR_HOLD)
 		return; /* until the client or we go */
+	hook->due_at = clock_now() + hook->plan.delay;
 	hook->delay = evtimer_new(hook->hooks->loop, on_delay, hook);
-	if (hook->delay == NULL || event_add(hook->delay, &wait) != 0)
+	if (hook->delay == NULL)
 		hang_up(hook);
+	else
+		start_delay(hook);
 }
 
 static void
