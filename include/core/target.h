@@ -44,13 +44,18 @@ struct target_policy {
 	                            internal; IPv6 in brackets; "" for none */
 };
 
-struct target {
+/* Where a URL leads. */
+struct target_site {
 	bool is_https;
 	bool is_literal; /* the host is an address: nothing to resolve */
 	bool is_loopback; /* the host is written as loopback */
 	bool is_allowed_host; /* named by `allow_hosts` */
 	uint16_t port;
 	char host[TARGET_HOST_MAX + 3]; /* lower case; IPv6 in brackets */
+};
+
+struct target {
+	struct target_site site;
 	char url[TARGET_URL_MAX + 64]; /* the canonical form */
 };
 
@@ -62,10 +67,10 @@ int target_parse(struct target *out, const char *url, size_t len,
     const struct target_policy *policy, struct err *err);
 
 /*
- * Judge an address about to be connected to for `target`.  Returns NULL if it
+ * Judge an address about to be connected to for `site`.  Returns NULL if it
  * may be, else the reason, a constant such as "loopback (127.0.0.0/8)".
  */
-const char *target_refuses(const struct target *target,
+const char *target_refuses(const struct target_site *site,
     const struct target_policy *policy, const struct sockaddr *address);
 
 #endif

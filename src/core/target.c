@@ -200,40 +200,40 @@ is_loopback(const struct host *host)
 
 /* The rules, in the order in which a person would want to hear of them. */
 static int
-judge(const struct target *target, const struct host *host,
+judge(const struct target_site *site, const struct host *host,
     const struct target_policy *policy, struct err *err)
 {
-	bool is_open = policy->development && target->is_loopback;
+	bool is_open = policy->development && site->is_loopback;
 	const char *why = NULL;
 
-	if (!target->is_https && !is_open)
+	if (!site->is_https && !is_open)
 		return err_set(err, ERR_REFUSED, "http is refused: use https");
 	if (host->is_literal)
-		why = target_refuses(target, policy, &host->address.any);
-	else if (!is_open && !target->is_allowed_host)
+		why = target_refuses(site, policy, &host->address.any);
+	else if (!is_open && !site->is_allowed_host)
 		why = host_internal_name(host->text);
 	if (why != NULL)
 		return err_set(err, ERR_REFUSED,
 		    "the host is not on the public Internet: %s", why);
-	if (target->port != HTTPS_PORT && !policy->any_port && !is_open)
+	if (site->port != HTTPS_PORT && !policy->any_port && !is_open)
 		return err_set(err, ERR_REFUSED, "port %u is refused: use 443",
-		    (unsigned)target->port);
+		    (unsigned)site->port);
 	return 0;
 }
 
 static void
 rebuild(struct target *target, const struct parts *parts)
 {
-	uint16_t usual = target->is_https ? HTTPS_PORT : HTTP_PORT;
+	const struct target_site *site = &target->site;
+	uint16_t usual = site->is_https ? HTTPS_PORT : HTTP_PORT;
 	bool has_slash = parts->path_len > 0 && parts->path[0] == '/';
 	char port[PORT_DIGITS + 2] = "";
 
-	if (target->port != usual)
-		(void)snprintf(
-		    port, sizeof(port), ":%u", (unsigned)target->port);
+	if (site->port != usual)
+		(void)snprintf(port, sizeof(port), ":%u", (unsigned)site->port);
 	/* It fits: shorter than what came, but for a slash and the like. */
 	(void)snprintf(target->url, sizeof(target->url), "%s://%s%s%s%.*s",
-	    target->is_https ? "https" : "http", target->host, port,
+	    site->is_https ? "https" : "http", site->host, port,
 	    has_slash ? "" : "/", (int)parts->path_len, parts->path);
 }
 
@@ -241,38 +241,39 @@ int
 target_parse(struct target *out, const char *url, size_t len,
     const struct target_policy *policy, struct err *err)
 {
+	struct target_site *site = &out->site;
 	struct parts parts;
 	struct host host;
 
 	out->url[0] = '\0';
 	if (split(&parts, url, len, err) != 0 ||
 	    host_parse(&host, parts.host, parts.host_len, err) != 0 ||
-	    parse_port(&out->port, &parts, err) != 0)
+	    parse_port(&site->port, &parts, err) != 0)
 		return -1;
-	out->is_https = parts.is_https;
-	out->is_literal = host.is_literal;
-	out->is_loopback = is_loopback(&host);
-	out->is_allowed_host = is_listed(policy->allow_hosts, host.text);
-	memcpy(out->host, host.text, sizeof(out->host));
-	if (judge(out, &host, policy, err) != 0)
+	site->is_https = parts.is_https;
+	site->is_literal = host.is_literal;
+	site->is_loopback = is_loopback(&host);
+	site->is_allowed_host = is_listed(policy->allow_hosts, host.text);
+	memcpy(site->host, host.text, sizeof(site->host));
+	if (judge(site, &host, policy, err) != 0)
 		return -1;
 	rebuild(out, &parts);
 	return 0;
 }
 
 const char *
-target_refuses(const struct target *target, const struct target_policy *policy,
-    const struct sockaddr *address)
+target_refuses(const struct target_site *site,
+    const struct target_policy *policy, const struct sockaddr *address)
 {
 	const char *why = NULL;
 	enum address_kind kind = address_judge(address, &why);
 
 	/* What development opens stays on this machine, whatever a hosts file
 	 * makes of localhost. */
-	if (policy->development && target->is_loopback)
+	if (policy->development && site->is_loopback)
 		return kind == ADDRESS_LOOPBACK ? NULL
 		                                : "localhost is not loopback";
-	if (target->is_allowed_host &&
+	if (site->is_allowed_host &&
 	    (kind == ADDRESS_LOOPBACK || kind == ADDRESS_PRIVATE))
 		return NULL;
 	return why;

@@ -130,7 +130,7 @@ on_timer(CURLM *curl, long ms, void *arg)
 		      err, ERR_BROKEN, "libcurl does not take %s", #option))
 
 static int
-set_options(struct multi *multi, int max, struct err *err)
+set_options(struct multi *multi, int kept, struct err *err)
 {
 	CURLM *curl = multi->curl;
 
@@ -139,13 +139,13 @@ set_options(struct multi *multi, int max, struct err *err)
 	    SET(curl, CURLMOPT_TIMERFUNCTION, on_timer, err) != 0 ||
 	    SET(curl, CURLMOPT_TIMERDATA, multi, err) != 0 ||
 	    SET(curl, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING, err) != 0 ||
-	    SET(curl, CURLMOPT_MAXCONNECTS, (long)max, err) != 0)
+	    SET(curl, CURLMOPT_MAXCONNECTS, (long)kept, err) != 0)
 		return -1;
 	return 0;
 }
 
 int
-multi_open(struct multi **out, struct event_base *loop, int max,
+multi_open(struct multi **out, struct event_base *loop, int kept,
     multi_done_fn *done, struct err *err)
 {
 	struct multi *multi;
@@ -163,7 +163,7 @@ multi_open(struct multi **out, struct event_base *loop, int max,
 		(void)err_set(err, ERR_NOMEM, "a multi handle");
 		goto fail;
 	}
-	if (set_options(multi, max, err) != 0)
+	if (set_options(multi, kept, err) != 0)
 		goto fail;
 
 	*out = multi;
@@ -205,6 +205,12 @@ multi_add(struct multi *multi, CURL *easy, struct err *err)
 	if (multi->transfers++ == 0)
 		(void)event_add(&multi->tick, &tick);
 	return 0;
+}
+
+int
+multi_transfers(const struct multi *multi)
+{
+	return multi->transfers;
 }
 
 void

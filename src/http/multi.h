@@ -17,9 +17,9 @@ struct multi;
 /* `easy` has been removed already, and may be added again. */
 typedef void multi_done_fn(CURL *easy, CURLcode code);
 
-/* `max` sizes the cache of connections.  ERR_BROKEN names an option that
- * cannot be set. */
-int multi_open(struct multi **out, struct event_base *loop, int max,
+/* It keeps up to `kept` connections, busy and idle.  ERR_BROKEN names an option
+ * that cannot be set. */
+int multi_open(struct multi **out, struct event_base *loop, int kept,
     multi_done_fn *done, struct err *err);
 
 /* All handles have been removed.  NULL is fine. */
@@ -27,6 +27,9 @@ void multi_close(struct multi *multi);
 
 /* Begin a transfer: `done` is called once, from the loop, never from here. */
 int multi_add(struct multi *multi, CURL *easy, struct err *err);
+
+/* Transfers under way. */
+int multi_transfers(const struct multi *multi);
 
 /* Break a transfer off: `done` is not called. */
 void multi_remove(struct multi *multi, CURL *easy);

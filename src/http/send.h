@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "http/resolver.h"
 #include "http/sender.h"
+#include "multi.h"
 #include "own_address.h"
 
 enum send_state { SEND_IDLE, SEND_LOOKUP, SEND_TRANSFER };
@@ -43,6 +44,7 @@ struct send {
 	const struct target_policy *policy;
 	struct own_address *own;
 	CURL *easy;
+	struct multi *multi; /* of TRANSFER */
 	enum send_state state;
 	struct lookup *lookup;
 	struct event deadline;
@@ -50,7 +52,7 @@ struct send {
 	void *arg;
 
 	/* The request. */
-	struct target target;
+	struct target_site site;
 	struct buf header_text; /* the lines, each ended by a NUL */
 	struct buf header_nodes; /* struct curl_slist, one a line */
 	struct buf pin_text;
@@ -69,7 +71,7 @@ struct send {
 	usec_t retry_after;
 	size_t header_bytes, body_bytes;
 	char remote[64];
-	char excerpt[SEND_EXCERPT_MAX];
+	struct buf excerpt; /* its first SEND_EXCERPT_MAX octets */
 	char error[CURL_ERROR_SIZE];
 };
 

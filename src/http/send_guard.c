@@ -20,10 +20,10 @@ stop(struct send *send, enum send_stop why)
 const char *
 send_refuses(const struct send *send, const struct sockaddr *address)
 {
-	const struct target *target = &send->target;
-	const char *why = target_refuses(target, send->policy, address);
+	const struct target_site *site = &send->site;
+	const char *why = target_refuses(site, send->policy, address);
 
-	if (why != NULL || target->is_loopback || target->is_allowed_host)
+	if (why != NULL || site->is_loopback || site->is_allowed_host)
 		return why;
 	if (own_address_has(send->own, address))
 		return "an address of this machine";
@@ -61,7 +61,7 @@ send_guard_resolver(void *resolver, void *reserved, void *arg)
 
 	(void)resolver;
 	(void)reserved;
-	return send->target.is_literal ? 0 : 1;
+	return send->site.is_literal ? 0 : 1;
 }
 
 static bool
@@ -199,13 +199,10 @@ size_t
 send_guard_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct send *send = arg;
-	size_t len = size * n, room;
+	size_t len = size * n;
+	size_t room = SEND_EXCERPT_MAX - send->excerpt.len;
 
-	if (send->body_bytes < SEND_EXCERPT_MAX) {
-		room = SEND_EXCERPT_MAX - send->body_bytes;
-		memcpy(send->excerpt + send->body_bytes, bytes,
-		    len < room ? len : room);
-	}
+	buf_add(&send->excerpt, bytes, len < room ? len : room);
 	send->body_bytes += len;
 	if (send->body_bytes <= SEND_BODY_MAX)
 		return len;

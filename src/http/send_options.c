@@ -48,11 +48,13 @@ static const struct option options[] = {
 	/* The answer, as it comes. */
 	T(CURLOPT_ACCEPT_ENCODING, NULL),
 	N(CURLOPT_HTTP_CONTENT_DECODING, 0),
-	N(CURLOPT_BUFFERSIZE, 16L * 1024),
 
-	/* TLS with the name verified, by the system's trust store.  A folder
-	 * of certificates would keep libcurl from caching the store, which
-	 * takes milliseconds to read. */
+	/* Each send has both as long as it lasts, the second if it is https.
+	 * Answers are short, and so are most requests. */
+	N(CURLOPT_BUFFERSIZE, 4L * 1024),
+	N(CURLOPT_UPLOAD_BUFFERSIZE, 16L * 1024),
+
+	/* TLS with the name verified; for whom it trusts see trust.h. */
 	N(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2),
 	N(CURLOPT_SSL_VERIFYPEER, 1),
 	N(CURLOPT_SSL_VERIFYHOST, 2),

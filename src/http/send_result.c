@@ -18,16 +18,14 @@ copy_printable(char *to, size_t size, const char *from, size_t len)
 static void
 fill(struct send_result *out, const struct send *send, enum send_end end)
 {
-	size_t kept = send->body_bytes < SEND_EXCERPT_MAX ? send->body_bytes
-	                                                  : SEND_EXCERPT_MAX;
-
 	out->end = end;
 	out->status = send->status;
 	out->retry_after = send->retry_after;
 	out->duration = clock_now() - send->started;
 	memcpy(out->remote, send->remote, sizeof(out->remote));
 	out->reason[0] = '\0';
-	copy_printable(out->excerpt, sizeof(out->excerpt), send->excerpt, kept);
+	copy_printable(out->excerpt, sizeof(out->excerpt), send->excerpt.data,
+	    send->excerpt.len);
 }
 
 void

@@ -5,18 +5,20 @@
 #include <string.h>
 
 #include <event2/event.h>
-#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 
 #include "base/err.h"
-#include "multi.h"
+#include "pool.h"
 #include "send.h"
+#include "trust.h"
 
 struct sender {
 	struct event_base *loop;
 	struct sender_conf conf;
 	struct own_address own;
 	struct resolver *resolver;
-	struct multi *multi;
+	struct pool *pool;
+	X509_STORE *trust;
 	bool has_curl; /* curl_global_init() is to be undone */
 	int in_flight;
 	LIST_HEAD(, send) busy, idle;
@@ -32,33 +34,8 @@ send_free(struct send *send)
 	buf_wipe(&send->header_text);
 	buf_fini(&send->header_nodes);
 	buf_fini(&send->pin_text);
+	buf_fini(&send->excerpt);
 	free(send);
-}
-
-/* Certificates that the installation trusts besides the system's. */
-static CURLcode
-on_tls(CURL *easy, void *context, void *arg)
-{
-	const struct sender *sender = arg;
-
-	(void)easy;
-	return SSL_CTX_load_verify_file(context, sender->conf.ca_file) == 1
-	           ? CURLE_OK
-	           : CURLE_SSL_CACERT_BADFILE;
-}
-
-static int
-trust_file(struct send *send, struct err *err)
-{
-	if (send->sender->conf.ca_file[0] == '\0')
-		return 0;
-	if (curl_easy_setopt(send->easy, CURLOPT_SSL_CTX_FUNCTION, on_tls) !=
-		CURLE_OK ||
-	    curl_easy_setopt(send->easy, CURLOPT_SSL_CTX_DATA, send->sender) !=
-		CURLE_OK)
-		return err_set(err, ERR_BROKEN,
-		    "libcurl does not take CURLOPT_SSL_CTX_FUNCTION");
-	return 0;
 }
 
 static void
@@ -82,7 +59,7 @@ detach(struct send *send)
 		lookup_cancel(send->lookup);
 		break;
 	case SEND_TRANSFER:
-		multi_remove(send->sender->multi, send->easy);
+		multi_remove(send->multi, send->easy);
 		break;
 	}
 	(void)event_del(&send->deadline);
@@ -140,47 +117,13 @@ send_new(struct sender *sender, struct err *err)
 	send->policy = &sender->conf.policy;
 	send->own = &sender->own;
 	(void)evtimer_assign(&send->deadline, sender->loop, on_deadline, send);
-	if (send_options_set(send, err) != 0 || trust_file(send, err) != 0) {
+	if (send_options_set(send, err) != 0 ||
+	    trust_set(send->easy, sender->trust, err) != 0) {
 		send_free(send);
 		return NULL;
 	}
 	LIST_INSERT_HEAD(&sender->idle, send, entry);
 	return send;
-}
-
-static int
-check_certificates(const char *file, struct err *err)
-{
-	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-	int loaded;
-
-	if (context == NULL)
-		return err_set(err, ERR_NOMEM, "a TLS context");
-	loaded = SSL_CTX_load_verify_file(context, file);
-	SSL_CTX_free(context);
-	if (loaded != 1)
-		return err_set(err, ERR_BROKEN,
-		    "%s holds no certificates that can be read", file);
-	return 0;
-}
-
-/*
- * Without the system's trust store every https delivery would fail, one by
- * one.  Development may do without.
- */
-static int
-check_conf(const struct sender_conf *conf, struct err *err)
-{
-	const char *system = curl_version_info(CURLVERSION_NOW)->cainfo;
-
-	if (!conf->policy.development && system != NULL &&
-	    check_certificates(system, err) != 0)
-		return err_wrap(err,
-		    "the system's trust store (Debian: install "
-		    "ca-certificates)");
-	if (conf->ca_file[0] == '\0')
-		return 0;
-	return check_certificates(conf->ca_file, err);
 }
 
 int
@@ -205,9 +148,11 @@ sender_open(struct sender **out, struct event_base *loop,
 		goto fail;
 	}
 	sender->has_curl = true;
-	if (check_conf(conf, err) != 0 ||
+	/* Development may do without the system's certificates. */
+	if (trust_read(&sender->trust, !conf->policy.development, conf->ca_file,
+		err) != 0 ||
 	    own_address_init(&sender->own, err) != 0 ||
-	    multi_open(&sender->multi, loop, conf->max_in_flight,
+	    pool_open(&sender->pool, loop, conf->max_in_flight,
 		on_transfer_done, err) != 0 ||
 	    resolver_open(&sender->resolver, loop, conf->nameserver, err) != 0)
 		goto fail;
@@ -236,9 +181,10 @@ sender_close(struct sender *sender)
 		LIST_REMOVE(send, entry);
 		send_free(send);
 	}
-	multi_close(sender->multi);
+	pool_close(sender->pool);
 	resolver_close(sender->resolver);
 	own_address_fini(&sender->own);
+	X509_STORE_free(sender->trust);
 	if (sender->has_curl)
 		curl_global_cleanup();
 	free(sender);
@@ -248,10 +194,9 @@ static int
 set_request(struct send *send, long timeout_ms, struct err *err)
 {
 	CURL *easy = send->easy;
-	struct curl_slist *pin = send->target.is_literal ? NULL : &send->pin;
+	struct curl_slist *pin = send->site.is_literal ? NULL : &send->pin;
 
-	if (curl_easy_setopt(easy, CURLOPT_URL, send->target.url) == 0 &&
-	    curl_easy_setopt(easy, CURLOPT_RESOLVE, pin) == 0 &&
+	if (curl_easy_setopt(easy, CURLOPT_RESOLVE, pin) == 0 &&
 	    curl_easy_setopt(
 		easy, CURLOPT_HTTPHEADER, send_headers_list(send)) == 0 &&
 	    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
@@ -272,8 +217,11 @@ begin_transfer(struct send *send, struct err *err)
 	if (left < USEC_PER_MS) /* 0 would be no limit at all */
 		left = USEC_PER_MS;
 	wait = clock_timeval(left);
-	if (set_request(send, (long)(left / USEC_PER_MS), err) != 0 ||
-	    multi_add(send->sender->multi, send->easy, err) != 0)
+	send->multi = pool_pick(
+	    send->sender->pool, send->site.host, send->site.port, err);
+	if (send->multi == NULL ||
+	    set_request(send, (long)(left / USEC_PER_MS), err) != 0 ||
+	    multi_add(send->multi, send->easy, err) != 0)
 		return -1;
 	(void)event_add(&send->deadline, &wait);
 	send->state = SEND_TRANSFER;
@@ -290,8 +238,7 @@ pin_addresses(
 	char address[INET6_ADDRSTRLEN];
 
 	buf_clear(text);
-	buf_printf(
-	    text, "+%s:%u", send->target.host, (unsigned)send->target.port);
+	buf_printf(text, "+%s:%u", send->site.host, (unsigned)send->site.port);
 	for (size_t i = 0; i < found->count; i++) {
 		const union resolver_address *at = &found->addresses[i];
 		bool is_v4 = at->any.sa_family == AF_INET;
@@ -335,14 +282,14 @@ go_on(struct send *send, const struct lookup_result *found,
 	}
 	if (found->end == LOOKUP_FAILED) {
 		send_result_end(result, send, SEND_DNS_FAILED, "%s: %s",
-		    send->target.host, found->reason);
+		    send->site.host, found->reason);
 		return -1;
 	}
 	why = refused_answer(send, found);
 	if (why != NULL) {
 		send_result_end(result, send, SEND_REFUSED,
 		    "%s has an address that is not allowed: %s",
-		    send->target.host, why);
+		    send->site.host, why);
 		return -1;
 	}
 	if (clock_now() > send->not_after) {
@@ -389,17 +336,32 @@ reset(struct send *send, const struct send_args *args)
 	send->retry_after = -1;
 	send->header_bytes = 0;
 	send->body_bytes = 0;
+	buf_clear(&send->excerpt);
 	send->remote[0] = '\0';
 	send->error[0] = '\0';
+}
+
+/* libcurl keeps its own copy of the URL. */
+static int
+aim(struct send *send, const char *url, struct err *err)
+{
+	struct target target;
+
+	if (target_parse(&target, url, strlen(url), send->policy, err) != 0)
+		return -1;
+	if (curl_easy_setopt(send->easy, CURLOPT_URL, target.url) != CURLE_OK)
+		return err_set(err, ERR_NOMEM, "the URL");
+	send->site = target.site;
+	return 0;
 }
 
 static int
 begin(struct send *send, struct err *err)
 {
-	if (send->target.is_literal)
+	if (send->site.is_literal)
 		return begin_transfer(send, err);
 	if (resolver_start(&send->lookup, send->sender->resolver,
-		send->target.host, send->timeout, on_lookup, send, err) != 0)
+		send->site.host, send->timeout, on_lookup, send, err) != 0)
 		return -1;
 	send->state = SEND_LOOKUP;
 	return 0;
@@ -423,8 +385,7 @@ sender_start(struct send **out, struct sender *sender,
 	send->done = done;
 	send->arg = arg;
 	reset(send, args);
-	if (target_parse(&send->target, args->url, strlen(args->url),
-		send->policy, err) != 0 ||
+	if (aim(send, args->url, err) != 0 ||
 	    send_headers_copy(send, args->headers, err) != 0 ||
 	    begin(send, err) != 0)
 		return -1;

@@ -25,18 +25,18 @@ check(const struct target *target, const struct target_policy *policy)
 	struct target again;
 	struct err err;
 
-	assert(target->port != 0);
-	assert(target->is_https || policy->development);
-	assert(
-	    strspn(target->host, "abcdefghijklmnopqrstuvwxyz0123456789-.[]:") ==
-	    strlen(target->host));
+	assert(target->site.port != 0);
+	assert(target->site.is_https || policy->development);
+	assert(strspn(target->site.host,
+		   "abcdefghijklmnopqrstuvwxyz0123456789-.[]:") ==
+	       strlen(target->site.host));
 	for (const char *p = target->url; *p != '\0'; p++)
 		assert(*p > 0x20 && *p < 0x7f && *p != '\\' && *p != '#');
 	assert(target_parse(&again, target->url, strlen(target->url), policy,
 		   &err) == 0);
 	assert(strcmp(again.url, target->url) == 0);
-	assert(strcmp(again.host, target->host) == 0);
-	assert(again.port == target->port);
+	assert(strcmp(again.site.host, target->site.host) == 0);
+	assert(again.site.port == target->site.port);
 }
 
 int

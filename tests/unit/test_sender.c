@@ -805,14 +805,47 @@ test_hanging_sends_do_not_hold_up_another(void **state)
 	(void)snprintf(
 	    url, sizeof(url), "http://127.0.0.1:%u/fast", w->web.port);
 	args.url = url;
-	result = send_it(w, &args);
-	assert_int_equal(result.status, 200);
-	assert_true(result.duration < 500 * USEC_PER_MS);
+	for (int i = 0; i < 3; i++) {
+		result = send_it(w, &args);
+		assert_int_equal(result.status, 200);
+		assert_true(result.duration < 500 * USEC_PER_MS);
+	}
+	assert_int_equal(w->web.connections, HANGING + 1);
 	for (int i = 0; i < HANGING; i++)
 		assert_int_equal(hanging[i].calls, 0);
 	sender_close(w->sender);
 	w->sender = NULL;
 	free(hanging);
+}
+
+static void
+test_up_to_the_limit_all_are_in_flight(void **state)
+{
+	enum { LIMIT = 300 };
+	struct world *w = *state;
+	struct sender_conf conf = {
+		.policy = { .development = true, .allow_hosts = "" },
+		.max_in_flight = LIMIT,
+		.ca_file = "",
+		.nameserver = w->dns.address,
+	};
+	struct outcome outcome = { 0 };
+	struct send_args args = usual(w);
+	struct sender *sender = NULL;
+	struct send *send = NULL;
+	struct err err;
+
+	web_says(&w->web, answer_by_path, OK);
+	assert_int_equal(0, sender_open(&sender, w->loop, &conf, &err));
+	for (int i = 0; i < LIMIT; i++)
+		assert_int_equal(0, sender_start(&send, sender, &args, on_done,
+					&outcome, &err));
+	while (w->web.requests < LIMIT)
+		(void)event_base_loop(w->loop, EVLOOP_ONCE);
+	assert_int_equal(sender_in_flight(sender), LIMIT);
+	assert_int_equal(w->web.connections, LIMIT);
+	assert_int_equal(outcome.calls, 0);
+	sender_close(sender);
 }
 
 static void
@@ -889,6 +922,7 @@ main(void)
 		TEST(test_closing_drops_what_is_in_flight),
 		TEST(test_an_end_may_start_and_cancel_others),
 		TEST(test_hanging_sends_do_not_hold_up_another),
+		TEST(test_up_to_the_limit_all_are_in_flight),
 		TEST(test_more_than_the_limit_is_put_off),
 		TEST(test_a_missing_certificate_file_stops_the_start),
 	};

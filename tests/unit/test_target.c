@@ -102,19 +102,19 @@ test_the_parts_of_a_target_are_told(void **state)
 	(void)state;
 	assert_int_equal(
 	    0, parse(&target, "https://Example.com/x", &production, &err));
-	assert_string_equal(target.host, "example.com");
-	assert_int_equal(target.port, 443);
-	assert_true(target.is_https);
-	assert_false(target.is_literal);
-	assert_false(target.is_loopback);
+	assert_string_equal(target.site.host, "example.com");
+	assert_int_equal(target.site.port, 443);
+	assert_true(target.site.is_https);
+	assert_false(target.site.is_literal);
+	assert_false(target.site.is_loopback);
 
 	assert_int_equal(
 	    0, parse(&target, "http://[::1]:8080/x", &development, &err));
-	assert_string_equal(target.host, "[::1]");
-	assert_int_equal(target.port, 8080);
-	assert_false(target.is_https);
-	assert_true(target.is_literal);
-	assert_true(target.is_loopback);
+	assert_string_equal(target.site.host, "[::1]");
+	assert_int_equal(target.site.port, 8080);
+	assert_false(target.site.is_https);
+	assert_true(target.site.is_literal);
+	assert_true(target.site.is_loopback);
 }
 
 static const struct {
@@ -320,7 +320,7 @@ connects(const char *url, const struct target_policy *policy,
 
 	if (parse(&target, url, policy, &err) != 0)
 		fail_msg("%s: %s", url, err.text);
-	return target_refuses(&target, policy, &address.any);
+	return target_refuses(&target.site, policy, &address.any);
 }
 
 static void

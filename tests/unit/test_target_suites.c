@@ -175,9 +175,9 @@ check_sample(const struct sample *sample, const char *url, size_t len)
 		return;
 	if (sample->fails)
 		fail_msg("accepted: %.*s", (int)len, url);
-	if (strcmp(target.host, sample->host) != 0)
-		fail_msg("%.*s: host %s, not %s", (int)len, url, target.host,
-		    sample->host);
+	if (strcmp(target.site.host, sample->host) != 0)
+		fail_msg("%.*s: host %s, not %s", (int)len, url,
+		    target.site.host, sample->host);
 }
 
 static void
