@@ -2,51 +2,77 @@
 --
 --   $1 bigint[]  lane, held by lane_hold
 --   $2 uuid[]    the token of our lease
---   $3 text[]    verdict: delivered, retry, dead, release
---   $4 bigint[]  retry: microseconds to wait
---   $5 text[]    how the attempt ended; null: keep no record of the attempt
---   $6 integer[] HTTP status, or null
---   $7 bigint[]  duration in microseconds, or null if nobody knows
---   $8 text[]    address connected to, or null
---   $9 text[]    reason, or null
---   $10 boolean[] whether the subscription is to be disabled
---   $11 boolean  hand a lane's next head straight back, leased anew
---   $12 bigint   how long a lease outlives the longest attempt, microseconds
+--   $3 bigint[]  version of the subscription when it was leased
+--   $4 text[]    verdict: delivered, retry, dead, release
+--   $5 bigint[]  retry: microseconds to wait
+--   $6 text[]    how the attempt ended; null: keep no record of the attempt
+--   $7 integer[] HTTP status, or null
+--   $8 bigint[]  duration in microseconds, or null if nobody knows
+--   $9 text[]    address connected to, or null
+--   $10 text[]   reason, or null
+--   $11 boolean[] whether the subscription is to be disabled
+--   $12 boolean  hand a lane's next head straight back, leased anew
+--   $13 bigint   how long a lease outlives the longest attempt, microseconds
 --
 -- Returns one row for each outcome that was recorded, with its place in the
 -- arrays, from 1.  One that is missing was no longer ours: its lease ran out,
 -- and another worker has the lane.  Where the next head was handed back there
 -- is a second row, with the new token and what the attempt, its first, needs.
--- It is not while another lane of the subscription has been due for a second:
--- at its limit, lanes that never run dry would keep all others waiting.
+--
+-- A lane is handed back only where no claim would have to be asked: not past a
+-- change of the subscription, which may have lowered its limit, nor at a rate,
+-- nor unless its circuit is closed.  And not while another lane of the
+-- subscription has been due for a second: at its limit, lanes that never run
+-- dry would keep all others waiting.
+--
+-- A replay that waits in the lane goes first, in its own place: before what was
+-- not sent yet, and before a later head that is to be tried again.  That one
+-- keeps the count of its attempts in its delivery.  resume_id says from where the
+-- lane goes on when its replays are over.
 --
 -- Every part sees the tables as they were when the statement began; a lane is
--- written by exactly one of moved, emptied and waiting.  OFFSET 0 keeps the
--- look-up of a lane by its id: joined, the planner may walk a partial index
--- that looks empty to it, once for each outcome.  A head whose delivery somebody
--- removed by hand has no generation; its lane goes on all the same.
+-- written by exactly one of moved, emptied and waiting.  A head whose delivery
+-- somebody removed by hand has no generation; its lane goes on all the same.
 
 WITH outcome AS MATERIALIZED (
     SELECT o.ord, o.lane_id, o.token, o.verdict, o.wait_us, o.ended, o.status,
            o.duration_us, o.remote, o.reason, o.disables,
            l.subscription_id, l.head_id, l.tail_id, l.attempts,
            l.lease_worker, d.generation,
-           s.state = 'active' AND $11 AS hands_back,
-           s.on_dead = 'hold' AND o.verdict = 'dead' AS holds,
+           l.resume_id,
+           coalesce(l.resume_id, l.head_id + 1) AS next_id,
+           r.delivery_id AS replay_id,
+           s.on_dead = 'hold' AND o.verdict = 'dead' AND l.asset IS NOT NULL
+               AS holds,
+           $12
+           AND s.version = o.version
+           AND s.state = 'active'
+           AND s.rate_per_second IS NULL
+           AND t.circuit = 'closed'
+           AND coalesce(t.rest, 'idle') IN ('idle', 'limit') AS hands_back,
+           t.due_from,
            s.timeout_ms
-      FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[],
-                  $5::text[], $6::integer[], $7::bigint[], $8::text[],
-                  $9::text[], $10::boolean[])
+      FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::text[],
+                  $5::bigint[], $6::text[], $7::integer[], $8::bigint[],
+                  $9::text[], $10::text[], $11::boolean[])
            WITH ORDINALITY
-           AS o (lane_id, token, verdict, wait_us, ended, status, duration_us,
-                 remote, reason, disables, ord)
+           AS o (lane_id, token, version, verdict, wait_us, ended, status,
+                 duration_us, remote, reason, disables, ord)
      CROSS JOIN LATERAL (
            SELECT *
              FROM postrider.lane
             WHERE id = o.lane_id
            OFFSET 0) l
-      JOIN postrider.subscription s ON s.id = l.subscription_id
-      LEFT JOIN postrider.delivery d ON d.id = l.head_id
+      JOIN postrider.subscription s ON s.id = ANY (ARRAY[l.subscription_id])
+      LEFT JOIN postrider.turn t
+        ON t.subscription_id = ANY (ARRAY[l.subscription_id])
+      LEFT JOIN postrider.delivery d ON d.id = ANY (ARRAY[l.head_id])
+      LEFT JOIN LATERAL (
+           SELECT p.delivery_id
+             FROM postrider.replay p
+            WHERE p.lane_id = o.lane_id
+            ORDER BY p.delivery_id
+            LIMIT 1) r ON true
      WHERE l.lease_token = o.token
        AND l.lease_until > statement_timestamp()
 ), attempted AS (
@@ -67,7 +93,7 @@ WITH outcome AS MATERIALIZED (
            status = o.status,
            finished_at = statement_timestamp()
       FROM outcome o
-     WHERE d.id = o.head_id
+     WHERE d.id = ANY (ARRAY[o.head_id])
        AND o.verdict IN ('delivered', 'dead')
 ), buried AS (
     INSERT INTO postrider.dead_letter (delivery_id, subscription_id, reason)
@@ -83,8 +109,11 @@ WITH outcome AS MATERIALIZED (
            state_reason = 'the receiver answered 410 Gone',
            version = version + 1,
            updated_at = statement_timestamp()
-      FROM (SELECT DISTINCT subscription_id FROM outcome WHERE disables) o
-     WHERE s.id = o.subscription_id
+      FROM (SELECT DISTINCT subscription_id
+              FROM outcome
+             WHERE disables
+             ORDER BY subscription_id) o
+     WHERE s.id = ANY (ARRAY[o.subscription_id])
        AND s.state IN ('active', 'paused')
     RETURNING s.id, s.tenant_id
 ), noted AS (
@@ -93,7 +122,7 @@ WITH outcome AS MATERIALIZED (
       FROM disabled
 ), crowded AS MATERIALIZED (
     SELECT o.subscription_id
-      FROM (SELECT DISTINCT subscription_id
+      FROM (SELECT DISTINCT subscription_id, due_from
               FROM outcome
              WHERE hands_back
                AND tail_id > head_id) o
@@ -101,64 +130,126 @@ WITH outcome AS MATERIALIZED (
            SELECT
              FROM postrider.lane w
             WHERE w.subscription_id = o.subscription_id
+              AND w.due_at >= o.due_from
               AND w.due_at < statement_timestamp() - interval '1 second')
 ), next AS MATERIALIZED (
-    SELECT o.ord, o.lane_id, n.id AS head_id, n.event_no,
+    SELECT o.ord, o.lane_id,
+           r.id AS replay_id,
+           coalesce(r.id, n.id) AS head_id,
+           coalesce(r.event_no, n.event_no) AS event_no,
+           coalesce(r.attempts, n.attempts) AS attempts,
+           CASE WHEN r.id IS NOT NULL THEN o.next_id END AS resume_id,
            o.hands_back
            AND NOT o.disables
+           AND r.id IS NULL
+           AND n.attempts = 0
            AND o.subscription_id
                <> ALL (ARRAY (SELECT subscription_id FROM crowded))
            AS hands_back,
            o.timeout_ms
       FROM outcome o
+      LEFT JOIN postrider.delivery r ON r.id = ANY (ARRAY[o.replay_id])
       LEFT JOIN LATERAL (
-           SELECT d.id, d.event_no
+           SELECT d.id, d.event_no, d.attempts
              FROM postrider.delivery d
-            WHERE d.lane_id = o.lane_id
-              AND d.id > o.head_id
+            WHERE r.id IS NULL
+              AND o.tail_id >= o.next_id
+              AND d.lane_id = o.lane_id
+              AND d.id >= o.next_id
               AND d.state = 'pending'
             ORDER BY d.id
-            LIMIT 1) n ON o.tail_id > o.head_id
+            LIMIT 1) n ON true
      WHERE o.verdict IN ('delivered', 'dead')
        AND NOT o.holds
 ), emptied AS (
     DELETE FROM postrider.lane l
      USING next n
-     WHERE l.id = n.lane_id
+     WHERE l.id = ANY (ARRAY[n.lane_id])
        AND n.head_id IS NULL
 ), moved AS (
     UPDATE postrider.lane l
        SET head_id = n.head_id,
            head_event_no = n.event_no,
-           attempts = n.hands_back::integer,
+           resume_id = n.resume_id,
+           attempts = n.attempts + n.hands_back::integer,
            due_at = CASE WHEN NOT n.hands_back THEN statement_timestamp() END,
            lease_token = CASE WHEN n.hands_back THEN gen_random_uuid() END,
            lease_until = CASE
                              WHEN n.hands_back
                              THEN statement_timestamp()
                                   + n.timeout_ms * interval '1 millisecond'
-                                  + $12::bigint * interval '1 microsecond'
+                                  + $13::bigint * interval '1 microsecond'
                          END,
+           look_at = CASE WHEN n.hands_back THEN l.look_at END,
+           leased_at = CASE WHEN n.hands_back THEN l.leased_at END,
            lease_worker = CASE WHEN n.hands_back THEN l.lease_worker END
       FROM next n
-     WHERE l.id = n.lane_id
+     WHERE l.id = ANY (ARRAY[n.lane_id])
        AND n.head_id IS NOT NULL
     RETURNING n.ord, l.id, l.subscription_id, l.lease_token, l.head_id,
               l.head_event_no, n.timeout_ms
+), waits AS MATERIALIZED (
+    SELECT o.lane_id, o.head_id, o.resume_id, o.wait_us, o.holds, o.replay_id,
+           o.attempts - (o.verdict = 'release')::integer AS attempts,
+           d.event_no AS replay_event_no,
+           d.attempts AS replay_attempts,
+           d.id IS NOT NULL AS gives_way
+      FROM outcome o
+      LEFT JOIN postrider.delivery d
+        ON d.id = ANY (ARRAY[o.replay_id])
+       AND d.id < o.head_id
+       AND NOT o.holds
+     WHERE o.verdict IN ('retry', 'release')
+        OR o.holds
 ), waiting AS (
     UPDATE postrider.lane l
-       SET due_at = CASE
-                        WHEN NOT o.holds
+       SET head_id = CASE WHEN w.gives_way THEN w.replay_id ELSE l.head_id END,
+           head_event_no = CASE
+                               WHEN w.gives_way THEN w.replay_event_no
+                               ELSE l.head_event_no
+                           END,
+           resume_id = CASE
+                           WHEN w.gives_way
+                           THEN coalesce(w.resume_id, w.head_id)
+                           ELSE w.resume_id
+                       END,
+           attempts = CASE
+                          WHEN w.gives_way THEN w.replay_attempts
+                          ELSE w.attempts
+                      END,
+           due_at = CASE
+                        WHEN w.gives_way
                         THEN statement_timestamp()
-                             + o.wait_us * interval '1 microsecond'
+                        WHEN NOT w.holds
+                        THEN statement_timestamp()
+                             + w.wait_us * interval '1 microsecond'
                     END,
-           attempts = l.attempts - (o.verdict = 'release')::integer,
            lease_token = NULL,
            lease_until = NULL,
+           look_at = NULL,
+           leased_at = NULL,
            lease_worker = NULL
-      FROM outcome o
-     WHERE l.id = o.lane_id
-       AND (o.verdict IN ('retry', 'release') OR o.holds)
+      FROM waits w
+     WHERE l.id = ANY (ARRAY[w.lane_id])
+), kept AS (
+    UPDATE postrider.delivery d
+       SET attempts = w.attempts
+      FROM waits w
+     WHERE d.id = ANY (ARRAY[w.head_id])
+       AND w.gives_way
+), put_back AS (
+    INSERT INTO postrider.replay (lane_id, delivery_id)
+    SELECT lane_id, head_id
+      FROM waits
+     WHERE gives_way
+       AND resume_id IS NOT NULL
+), taken_up AS (
+    DELETE FROM postrider.replay r
+     USING (SELECT lane_id, replay_id FROM next
+             UNION ALL
+            SELECT lane_id, replay_id FROM waits WHERE gives_way) u
+     WHERE r.lane_id = ANY (ARRAY[u.lane_id])
+       AND r.delivery_id = u.replay_id
 )
 SELECT ord,
        NULL::uuid AS lease_token,
@@ -175,6 +266,6 @@ SELECT ord,
 SELECT m.ord, m.lease_token, m.id, m.subscription_id, s.version, m.head_id,
        m.head_event_no, m.timeout_ms, e.event_id, e.body
   FROM moved m
-  JOIN postrider.subscription s ON s.id = m.subscription_id
-  LEFT JOIN postrider.event e ON e.event_no = m.head_event_no
+  JOIN postrider.subscription s ON s.id = ANY (ARRAY[m.subscription_id])
+  LEFT JOIN postrider.event e ON e.event_no = ANY (ARRAY[m.head_event_no])
  WHERE m.lease_token IS NOT NULL;

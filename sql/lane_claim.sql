@@ -3,46 +3,105 @@
 --   $1 integer   most lanes in all
 --   $2 text      worker, unique to one dispatcher process
 --   $3 bigint    how long a lease outlives the longest attempt, microseconds
+--   $4 bigint    within how long a request at a rate begins, microseconds
 --
 -- Follows turn_take in its transaction, for at most as many turns as $1, and
 -- returns one row a lane, with what the attempt needs.  The body is null if the
 -- head came into view only after this statement began, or was purged:
 -- event_body tells.
 --
--- Each subscription gets an even share of $1, and never more than its limit
--- leaves: turn_take's lock makes the count exact.  Lanes that another session
+-- Each tenant gets an even share of $1, and of that each of its subscriptions;
+-- never more than its limit and its rate leave, and one while its circuit is
+-- half open.  turn_take's lock makes all that exact.  Lanes that another session
 -- holds are passed over.  A row lock reads the lane as it is now, not as the
 -- statement first saw it, so a lane that moved meanwhile is leased by its
 -- present head.
+--
+-- The rate is a token bucket that holds a second's worth, kept as the one time
+-- at which it will be full (GCRA).  A request may begin up to $4 after it is
+-- granted here, so each is charged as if it began then: whatever the delays, a
+-- receiver never sees more than rate * (t + 1) begin in t seconds.
+--
+-- Where something holds back vacuum, all that was ever claimed lies dead before
+-- what can be claimed now.  So lanes are read, and leases counted, from where the
+-- first of them was when somebody last looked: by chance, once in some thousand
+-- lanes.  Each turn is swept from the start every ten seconds.  due_from stays
+-- behind the clock, for what is being committed meanwhile; leased_from need not,
+-- since a lease is made under the turn's lock, and never before it, whatever the
+-- clock does.
 
 WITH taken AS MATERIALIZED (
-    SELECT subscription_id
-      FROM postrider.turn
-     WHERE rest IS NULL
-       AND served_at = now()
-       AND xmin = pg_current_xact_id()::xid
-), share AS MATERIALIZED (
-    SELECT s.id AS subscription_id,
+    SELECT t.subscription_id,
+           t.tenant_id,
+           t.circuit,
+           greatest(t.rate_at, statement_timestamp()
+                               + $4::bigint * interval '1 microsecond')
+               AS rate_at,
+           t.rate_at <= statement_timestamp()
+                        + r.burst * interval '1 second' AS has_token,
+           r.burst,
+           t.swept_at BETWEEN statement_timestamp() - interval '10 seconds'
+                          AND statement_timestamp() AS is_swept,
+           t.due_from,
+           t.leased_from,
            s.timeout_ms,
-           least(greatest($1::integer / (SELECT count(*) FROM taken), 1),
-                 s.max_in_flight
+           s.max_in_flight,
+           s.rate_per_second
+      FROM unnest(current_setting('postrider.taken')::bigint[])
+           AS o (subscription_id)
+     CROSS JOIN LATERAL (
+           SELECT *
+             FROM postrider.turn
+            WHERE subscription_id = o.subscription_id
+           OFFSET 0) t
+      JOIN postrider.subscription s ON s.id = ANY (ARRAY[t.subscription_id])
+     CROSS JOIN LATERAL (
+           SELECT greatest(1 - 1 / s.rate_per_second, 0) AS burst
+           OFFSET 0) r
+     WHERE t.rest IS NULL
+       AND s.state = 'active'
+), share AS MATERIALIZED (
+    SELECT t.subscription_id,
+           t.timeout_ms,
+           t.rate_per_second,
+           t.rate_at,
+           t.is_swept,
+           t.leased_from,
+           CASE WHEN t.is_swept THEN t.due_from ELSE '-infinity' END
+               AS due_from,
+           least(greatest($1::integer
+                          / (SELECT count(DISTINCT tenant_id) FROM taken)
+                          / count(*) OVER (PARTITION BY t.tenant_id), 1),
+                 CASE t.circuit
+                     WHEN 'closed'    THEN t.max_in_flight
+                     WHEN 'half_open' THEN 1
+                     ELSE 0
+                 END
                  - (SELECT count(*)
                       FROM postrider.lane l
-                     WHERE l.subscription_id = s.id
-                       AND l.lease_token IS NOT NULL)) AS room
+                     WHERE l.subscription_id = t.subscription_id
+                       AND l.leased_at >= t.leased_from),
+                 CASE
+                     WHEN t.rate_per_second IS NULL THEN NULL
+                     WHEN t.has_token
+                     THEN greatest(1 + floor(
+                              (t.burst - extract(epoch FROM
+                                   t.rate_at - statement_timestamp()))
+                              * t.rate_per_second), 1)
+                     ELSE 0
+                 END) AS room
       FROM taken t
-      JOIN postrider.subscription s ON s.id = t.subscription_id
-     WHERE s.state = 'active'
 ), due AS MATERIALIZED (
-    SELECT l.id, share.timeout_ms
+    SELECT l.id, share.*
       FROM share
      CROSS JOIN LATERAL (
            SELECT id
              FROM postrider.lane
             WHERE subscription_id = share.subscription_id
+              AND due_at >= share.due_from
               AND due_at <= statement_timestamp()
             ORDER BY due_at, id
-            LIMIT greatest(share.room, 0)
+            LIMIT greatest(share.room, 0)::bigint
               FOR NO KEY UPDATE SKIP LOCKED) l
      LIMIT $1::integer
 ), leased AS (
@@ -52,12 +111,61 @@ WITH taken AS MATERIALIZED (
            lease_until = statement_timestamp()
                          + d.timeout_ms * interval '1 millisecond'
                          + $3::bigint * interval '1 microsecond',
+           look_at = statement_timestamp()
+                     + d.timeout_ms * interval '1 millisecond'
+                     + $3::bigint * interval '1 microsecond',
+           leased_at = greatest(statement_timestamp(), d.leased_from),
            lease_worker = $2,
            attempts = l.attempts + 1
       FROM due d
-     WHERE l.id = d.id
+     WHERE l.id = ANY (ARRAY[d.id])
     RETURNING l.id, l.subscription_id, l.lease_token, l.attempts,
-              l.head_id, l.head_event_no, d.timeout_ms
+              l.head_id, l.head_event_no, d.timeout_ms,
+              d.rate_per_second, d.rate_at, d.is_swept, d.due_from,
+              d.leased_from
+), given AS MATERIALIZED (
+    SELECT subscription_id, rate_per_second, rate_at, is_swept, due_from,
+           leased_from,
+           count(*) AS n,
+           random() * CASE WHEN is_swept THEN 1000 ELSE 16 END < count(*)
+               AS moves
+      FROM leased
+     GROUP BY subscription_id, rate_per_second, rate_at, is_swept, due_from,
+              leased_from
+), marked AS (
+    UPDATE postrider.turn t
+       SET rate_at = CASE
+                         WHEN g.rate_per_second IS NULL THEN t.rate_at
+                         ELSE g.rate_at + g.n / g.rate_per_second
+                                          * interval '1 second'
+                     END,
+           due_from = CASE
+                          WHEN g.moves
+                          THEN (SELECT least(min(l.due_at),
+                                             statement_timestamp()
+                                             - interval '2 seconds')
+                                  FROM postrider.lane l
+                                 WHERE l.subscription_id = g.subscription_id
+                                   AND l.due_at >= g.due_from)
+                          ELSE t.due_from
+                      END,
+           leased_from = CASE
+                           WHEN g.moves
+                           THEN (SELECT least(min(l.leased_at),
+                                              statement_timestamp())
+                                   FROM postrider.lane l
+                                  WHERE l.subscription_id = g.subscription_id
+                                    AND l.leased_at >= g.leased_from)
+                           ELSE t.leased_from
+                       END,
+           swept_at = CASE
+                          WHEN g.moves AND NOT g.is_swept
+                          THEN statement_timestamp()
+                          ELSE t.swept_at
+                      END
+      FROM given g
+     WHERE t.subscription_id = ANY (ARRAY[g.subscription_id])
+       AND (g.rate_per_second IS NOT NULL OR g.moves)
 )
 SELECT l.id AS lane_id,
        l.subscription_id,
@@ -67,9 +175,10 @@ SELECT l.id AS lane_id,
        l.head_event_no,
        l.timeout_ms,
        s.version,
+       s.rate_per_second IS NOT NULL AS is_at_rate,
        e.event_id,
        e.body
   FROM leased l
-  JOIN postrider.subscription s ON s.id = l.subscription_id
-  LEFT JOIN postrider.event e ON e.event_no = l.head_event_no
+  JOIN postrider.subscription s ON s.id = ANY (ARRAY[l.subscription_id])
+  LEFT JOIN postrider.event e ON e.event_no = ANY (ARRAY[l.head_event_no])
  ORDER BY l.head_id;

@@ -8,26 +8,64 @@ WITH wanted (role, privilege, columns, relations) AS (
     VALUES
         ('postrider_ingest', 'SELECT', '{}'::text[],
          '{schema_migration,tenant,api_key,subscription,subscription_pattern,'
-         'turn,lane,event,delivery}'::text[]),
+         'turn,lane,event,delivery,dead_letter,replay,replay_job}'::text[]),
         ('postrider_ingest', 'INSERT', '{}',
          '{subscription,subscription_pattern,subscription_secret,turn,lane,'
-         'event,delivery,audit}'),
-        ('postrider_ingest', 'UPDATE', '{rest,wake_at}', '{turn}'),
-        ('postrider_ingest', 'UPDATE', '{tail_id}', '{lane}'),
+         'event,delivery,replay,replay_job,audit}'),
+        ('postrider_ingest', 'SELECT', '{subscription_id}',
+         '{subscription_secret}'),
+        ('postrider_ingest', 'UPDATE',
+         '{url,event_types,state,state_reason,ordering,on_dead,'
+         'older_signature,max_attempts,max_in_flight,retry_base_ms,'
+         'retry_cap_ms,timeout_ms,rate_per_second,circuit_after,version,'
+         'updated_at}', '{subscription}'),
+        ('postrider_ingest', 'UPDATE',
+         '{rest,wake_at,rate_at,circuit,circuit_opens,failures}', '{turn}'),
+        ('postrider_ingest', 'UPDATE', '{named}', '{event}'),
+        ('postrider_ingest', 'UPDATE',
+         '{lane_id,finished_at,generation,attempts,status,state}',
+         '{delivery}'),
+        ('postrider_ingest', 'UPDATE',
+         '{head_id,head_event_no,tail_id,resume_id,due_at,attempts}',
+         '{lane}'),
+        ('postrider_ingest', 'UPDATE', '{state,finished_at}', '{replay_job}'),
+        ('postrider_ingest', 'DELETE', '{}',
+         '{subscription_pattern,subscription_secret,lane,dead_letter,replay}'),
         ('postrider_ingest', 'USAGE', '{}', '{position,subscription_id_seq}'),
         ('postrider_dispatch', 'SELECT', '{}',
-         '{schema_migration,subscription,subscription_secret,turn,lane,event,'
-         'delivery}'),
-        ('postrider_dispatch', 'INSERT', '{}', '{attempt,dead_letter,audit}'),
+         '{schema_migration,subscription,subscription_secret,turn,lane,replay,'
+         'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
+         'retention_late}'),
+        ('postrider_dispatch', 'INSERT', '{}',
+         '{lane,replay,delivery,attempt,dead_letter,cancelling,retention_late,'
+         'audit}'),
         ('postrider_dispatch', 'UPDATE',
          '{state,state_reason,version,updated_at}', '{subscription}'),
-        ('postrider_dispatch', 'UPDATE', '{rest,wake_at,served_at}', '{turn}'),
-        ('postrider_dispatch', 'UPDATE', '{finished_at,attempts,status,state}',
+        ('postrider_dispatch', 'UPDATE',
+         '{rest,wake_at,rate_at,circuit,circuit_opens,failures,due_from,'
+         'leased_from,swept_at}', '{turn}'),
+        ('postrider_dispatch', 'UPDATE',
+         '{lane_id,finished_at,generation,attempts,status,state}',
          '{delivery}'),
         ('postrider_dispatch', 'UPDATE',
-         '{head_id,head_event_no,due_at,lease_until,lease_token,attempts,'
-         'lease_worker}', '{lane}'),
-        ('postrider_dispatch', 'DELETE', '{}', '{lane}')
+         '{head_id,head_event_no,tail_id,resume_id,due_at,lease_until,'
+         'lease_token,look_at,leased_at,attempts,lease_worker}', '{lane}'),
+        ('postrider_dispatch', 'UPDATE',
+         '{reached,examined,replayed,refused,state,next_step_at,finished_at}',
+         '{replay_job}'),
+        ('postrider_dispatch', 'UPDATE', '{look_at,due_from,after_asset}',
+         '{cancelling}'),
+        ('postrider_dispatch', 'UPDATE', '{event_no,late_from}',
+         '{retention}'),
+        ('postrider_dispatch', 'UPDATE', '{body}', '{event}'),
+        ('postrider_dispatch', 'DELETE', '{}',
+         '{lane,replay,delivery,attempt,dead_letter,cancelling,'
+         'retention_late}'),
+        ('postrider_dispatch', 'USAGE', '{}', '{position}'),
+        ('postrider_reader', 'SELECT', '{}',
+         '{schema_migration,deliveries,assets,backlog,dead_letters,'
+         'endpoint_health,stuck,attempt,replay,replay_job,cancelling,retention,'
+         'retention_late}')
 ), missing AS (
     SELECT w.role, w.privilege, w.columns, c.relkind, c.relname
       FROM wanted w
@@ -52,7 +90,8 @@ WITH wanted (role, privilege, columns, relations) AS (
 SELECT format('GRANT USAGE ON SCHEMA postrider TO %I', r.rolname) AS remedy
   FROM pg_roles r
   JOIN pg_namespace n ON n.nspname = 'postrider'
- WHERE r.rolname IN ('postrider_ingest', 'postrider_dispatch')
+ WHERE r.rolname IN ('postrider_ingest', 'postrider_dispatch',
+                     'postrider_reader')
    AND NOT has_schema_privilege(r.oid, n.oid, 'USAGE')
 UNION ALL
 SELECT format('GRANT %s%s ON %s%s TO %I',

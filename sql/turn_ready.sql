@@ -4,22 +4,26 @@
 --
 -- Returns one row if any was resting.  Only then are dispatchers notified: the
 -- others are being served, and a notification takes a lock over all commits.
+--
+-- One that was deleted while this transaction was under way wakes to have its
+-- deliveries cancelled.
 
 WITH resting AS (
     SELECT subscription_id
       FROM postrider.turn
      WHERE subscription_id = ANY ($1)
-       AND rest = 'idle'
+       AND (rest = 'idle' OR (rest = 'deleted' AND wake_at IS NULL))
      ORDER BY subscription_id
        FOR NO KEY UPDATE
 ), readied AS (
     UPDATE postrider.turn t
-       SET rest = NULL,
-           wake_at = NULL
+       SET rest = CASE t.rest WHEN 'deleted' THEN t.rest END,
+           wake_at = CASE t.rest WHEN 'deleted' THEN statement_timestamp() END
       FROM resting r
-     WHERE t.subscription_id = r.subscription_id
-    RETURNING t.subscription_id
+     WHERE t.subscription_id = ANY (ARRAY[r.subscription_id])
+    RETURNING t.rest
 )
-SELECT pg_notify('postrider_work', '')
+SELECT pg_notify('postrider_work',
+                 CASE WHEN bool_or(rest IS NOT NULL) THEN 'chore' ELSE '' END)
   FROM readied
- LIMIT 1;
+HAVING count(*) > 0;

@@ -4,43 +4,76 @@
 --
 -- Returns how many stay in the round: they have something to claim, or are not
 -- held by this transaction, which alone is why xmax names it.  A resting turn
--- says why, and wakes when its earliest lane falls due.
+-- says why, and when it wakes: when its earliest lane falls due, when the next
+-- request is allowed, at its rate in steps of at least 10 ms, or when an outcome
+-- makes room.
+--
+-- Lanes are read from where claims read them.  What is due before that, which
+-- takes a commit of more than two seconds, is found by the sweep for which the
+-- turn then wakes.
 
 WITH in_round AS MATERIALIZED (
     SELECT t.subscription_id,
-           t.xmax = pg_current_xact_id()::xid AS is_held,
+           t.is_held,
            s.state,
-           (SELECT min(l.due_at)
-              FROM postrider.lane l
-             WHERE l.subscription_id = t.subscription_id
-               AND l.due_at IS NOT NULL) AS due_at,
-           s.max_in_flight
+           CASE
+               WHEN t.is_swept
+               THEN least(d.due_at, t.swept_at + interval '10 seconds')
+               ELSE d.due_at
+           END AS due_at,
+           CASE t.circuit WHEN 'half_open' THEN 1 ELSE s.max_in_flight END
            <= (SELECT count(*)
                  FROM postrider.lane l
                 WHERE l.subscription_id = t.subscription_id
-                  AND l.lease_token IS NOT NULL) AS at_limit
-      FROM postrider.turn t
-      JOIN postrider.subscription s ON s.id = t.subscription_id
-     WHERE t.subscription_id = ANY ($1)
-       AND t.rest IS NULL
+                  AND l.leased_at >= t.leased_from) AS at_limit,
+           t.rate_at
+           - greatest(1 - 1 / s.rate_per_second, 0) * interval '1 second'
+               AS allowed_at
+      FROM unnest($1::bigint[]) AS o (subscription_id)
+     CROSS JOIN LATERAL (
+           SELECT *,
+                  xmax = pg_current_xact_id()::xid AS is_held,
+                  swept_at BETWEEN statement_timestamp() - interval '10 seconds'
+                               AND statement_timestamp() AS is_swept
+             FROM postrider.turn
+            WHERE subscription_id = o.subscription_id
+           OFFSET 0) t
+      JOIN postrider.subscription s ON s.id = ANY (ARRAY[t.subscription_id])
+     CROSS JOIN LATERAL (
+           SELECT min(l.due_at) AS due_at
+             FROM postrider.lane l
+            WHERE l.subscription_id = t.subscription_id
+              AND l.due_at >= CASE
+                                  WHEN t.is_swept THEN t.due_from
+                                  ELSE '-infinity'
+                              END
+           OFFSET 0) d
+     WHERE t.rest IS NULL
+), resting AS MATERIALIZED (
+    SELECT subscription_id,
+           CASE
+               WHEN state <> 'active' THEN state
+               WHEN at_limit          THEN 'limit'
+               WHEN due_at IS NULL
+                 OR due_at > statement_timestamp()     THEN 'idle'
+               WHEN allowed_at > statement_timestamp() THEN 'rate'
+           END AS rest,
+           due_at,
+           allowed_at
+      FROM in_round
+     WHERE is_held
 ), rested AS (
     UPDATE postrider.turn t
-       SET rest = CASE
-                      WHEN n.state <> 'active' THEN n.state
-                      WHEN n.at_limit          THEN 'limit'
-                      ELSE 'idle'
-                  END,
-           wake_at = CASE
-                         WHEN n.state = 'active' AND NOT n.at_limit
-                         THEN n.due_at
+       SET rest = r.rest,
+           wake_at = CASE r.rest
+                         WHEN 'idle' THEN r.due_at
+                         WHEN 'rate' THEN greatest(r.allowed_at,
+                                                   statement_timestamp()
+                                                   + interval '10 ms')
                      END
-      FROM in_round n
-     WHERE t.subscription_id = n.subscription_id
-       AND n.is_held
-       AND (n.state <> 'active'
-            OR n.at_limit
-            OR n.due_at IS NULL
-            OR n.due_at > statement_timestamp())
+      FROM resting r
+     WHERE t.subscription_id = ANY (ARRAY[r.subscription_id])
+       AND r.rest IS NOT NULL
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM in_round)

@@ -1,65 +1,152 @@
--- turn_settle: bring resting turns up to date with lanes just recorded.
+-- turn_settle: bring turns up to date with outcomes just recorded.
 --
---   $1 bigint[]  subscriptions, held by turn_share
+--   $1 bigint[]  subscription of each outcome, held by turn_share
+--   $2 bigint[]  its lane
+--   $3 integer[] what it says of the endpoint: 1 it took the request, -1 it did
+--                not, 0 nothing
 --
--- Returns one row for each that is back in the round: a slot has come free, or
--- a lane is due now; else the turn wakes when its earliest lane falls due.
+-- In the order in which they came.  Returns one row for each turn that is back
+-- in the round (0), or wakes at a time, in microseconds from now; null for one
+-- that was deleted: dispatchers are told, to cancel what its requests left.
 --
 -- What this statement sees may be older than what it waits for, so it only ever
 -- wakes a turn earlier: another record may have done so for a lane that is not
 -- seen here.  For the same reason a turn at its limit goes back into the round
 -- whether or not a lane is seen that is due: acceptance leaves it alone.
+--
+-- The circuit opens after circuit_after failures in a row, whatever their lanes.
+-- What was under way then says no more: the probe goes alone, once all that is
+-- over, so an outcome that comes while the circuit is half open is the probe's.
+-- Failing, it doubles the wait for the next, up to five minutes.
 
-WITH resting AS MATERIALIZED (
-    SELECT t.subscription_id,
-           t.wake_at,
-           CASE t.rest
-               WHEN 'idle'
-               THEN (SELECT min(l.due_at)
-                       FROM postrider.lane l
-                      WHERE l.subscription_id = t.subscription_id
-                        AND l.due_at IS NOT NULL)
-           END AS due_at,
-           CASE t.rest
-               WHEN 'limit'
-               THEN s.max_in_flight
+WITH judged AS MATERIALIZED (
+    SELECT subscription_id,
+           bool_or(says > 0) AS took_some,
+           count(*) FILTER (WHERE says < 0 AND ord > last_taken) AS failures
+      FROM (SELECT subscription_id, says, ord,
+                   coalesce(max(ord) FILTER (WHERE says > 0)
+                            OVER (PARTITION BY subscription_id), 0)
+                       AS last_taken
+              FROM unnest($1::bigint[], $3::integer[])
+                   WITH ORDINALITY AS o (subscription_id, says, ord)) o
+     GROUP BY subscription_id
+     ORDER BY subscription_id
+), changing AS MATERIALIZED (
+    SELECT j.subscription_id, j.took_some, j.failures, d.due_at,
+           s.circuit_after, s.max_in_flight, s.tenant_id,
+           least(s.retry_base_ms * 2.0 ^ least(t.circuit_opens, 20),
+                 s.retry_cap_ms, 300000) * interval '1 millisecond' AS wait
+      FROM judged j
+      JOIN postrider.turn t
+        ON t.subscription_id = ANY (ARRAY[j.subscription_id])
+      JOIN postrider.subscription s ON s.id = ANY (ARRAY[j.subscription_id])
+      LEFT JOIN LATERAL (
+           SELECT min(l.due_at) AS due_at
+             FROM unnest($1::bigint[], $2::bigint[])
+                  AS o (subscription_id, lane_id)
+            CROSS JOIN LATERAL (
+                  SELECT due_at
+                    FROM postrider.lane
+                   WHERE id = o.lane_id
+                  OFFSET 0) l
+            WHERE t.rest = 'idle'
+              AND o.subscription_id = j.subscription_id) d ON true
+     WHERE t.rest = 'limit'
+        OR (t.rest = 'deleted' AND t.wake_at IS NULL)
+        OR d.due_at < coalesce(t.wake_at, 'infinity')
+        OR (t.circuit = 'half_open' AND (j.took_some OR j.failures > 0))
+        OR (t.circuit = 'closed'
+            AND s.circuit_after > 0
+            AND (j.failures > 0 OR (j.took_some AND t.failures > 0)))
+     ORDER BY j.subscription_id
+), held AS MATERIALIZED (
+    SELECT c.*, t.rest, t.wake_at, t.circuit AS circuit_was, t.leased_from,
+           t.circuit_opens,
+           c.failures
+           + CASE WHEN c.took_some THEN 0 ELSE t.failures END AS run,
+           CASE
+               WHEN t.circuit = 'half_open'
+                AND (c.took_some OR c.circuit_after = 0)       THEN 'closed'
+               WHEN t.circuit = 'half_open' AND c.failures > 0 THEN 'open'
+               WHEN t.circuit = 'closed'
+                AND c.circuit_after > 0
+                AND c.failures
+                    + CASE WHEN c.took_some THEN 0 ELSE t.failures END
+                    >= c.circuit_after                         THEN 'open'
+               ELSE t.circuit
+           END AS circuit
+      FROM changing c
+     CROSS JOIN LATERAL (
+           SELECT *
+             FROM postrider.turn
+            WHERE subscription_id = c.subscription_id
+              FOR NO KEY UPDATE) t
+), next AS MATERIALIZED (
+    SELECT h.*,
+           CASE
+               WHEN h.rest IN ('paused', 'disabled', 'deleted') THEN h.rest
+               WHEN h.circuit = 'open'                          THEN 'circuit'
+               WHEN h.rest = 'idle' AND h.due_at <= statement_timestamp()
+                                                                THEN NULL
+               WHEN h.rest = 'limit'
+                AND CASE h.circuit
+                        WHEN 'half_open' THEN 1
+                        ELSE h.max_in_flight
+                    END
                     > (SELECT count(*)
                          FROM postrider.lane l
-                        WHERE l.subscription_id = t.subscription_id
-                          AND l.lease_token IS NOT NULL)
-           END AS has_slot
-      FROM postrider.turn t
-      JOIN postrider.subscription s ON s.id = t.subscription_id
-     WHERE t.subscription_id = ANY ($1)
-       AND t.rest IN ('idle', 'limit')
-), earlier AS MATERIALIZED (
-    SELECT subscription_id, due_at
-      FROM resting
-     WHERE has_slot
-        OR due_at < coalesce(wake_at, 'infinity')
-     ORDER BY subscription_id
-), held AS MATERIALIZED (
-    SELECT e.subscription_id, e.due_at
-      FROM earlier e
-     CROSS JOIN LATERAL (
-           SELECT
-             FROM postrider.turn
-            WHERE subscription_id = e.subscription_id
-              AND rest IN ('idle', 'limit')
-              FOR NO KEY UPDATE) t
+                        WHERE l.subscription_id = h.subscription_id
+                          AND l.leased_at >= h.leased_from)        THEN NULL
+               ELSE h.rest
+           END AS next_rest
+      FROM held h
 ), settled AS (
     UPDATE postrider.turn t
-       SET rest = CASE
-                      WHEN h.due_at > statement_timestamp() THEN 'idle'
-                  END,
+       SET rest = n.next_rest,
            wake_at = CASE
-                         WHEN h.due_at > statement_timestamp()
-                         THEN least(t.wake_at, h.due_at)
-                     END
-      FROM held h
-     WHERE t.subscription_id = h.subscription_id
-    RETURNING t.subscription_id, t.rest
+                         WHEN n.next_rest = 'deleted'
+                         THEN coalesce(n.wake_at, statement_timestamp())
+                         WHEN n.next_rest = 'circuit'
+                          AND n.circuit_was <> 'open'
+                         THEN statement_timestamp() + n.wait
+                         WHEN n.next_rest = 'idle'
+                         THEN least(n.wake_at, n.due_at)
+                         WHEN n.next_rest = n.rest
+                         THEN n.wake_at
+                     END,
+           circuit = n.circuit,
+           circuit_opens = CASE
+                               WHEN n.circuit = 'closed' THEN 0
+                               WHEN n.circuit = 'open'
+                                AND n.circuit_was <> 'open'
+                               THEN n.circuit_opens + 1
+                               ELSE n.circuit_opens
+                           END,
+           failures = CASE n.circuit_was
+                          WHEN 'open' THEN t.failures
+                          ELSE n.run
+                      END
+      FROM next n
+     WHERE t.subscription_id = ANY (ARRAY[n.subscription_id])
+    RETURNING t.subscription_id, n.tenant_id, t.rest, t.wake_at, t.circuit,
+              n.circuit_was
+), noted AS (
+    INSERT INTO postrider.audit (actor, tenant_id, action, subject)
+    SELECT 'dispatch', tenant_id, 'subscription.circuit_'
+           || CASE circuit WHEN 'open' THEN 'opened' ELSE 'closed' END,
+           subscription_id::text
+      FROM settled
+     WHERE (circuit = 'open' AND circuit_was = 'closed')
+        OR (circuit = 'closed' AND circuit_was <> 'closed')
 )
-SELECT subscription_id
+SELECT CASE
+           WHEN rest IS NULL THEN 0
+           WHEN rest = 'deleted'
+           THEN (SELECT NULL::bigint FROM pg_notify('postrider_work', 'chore'))
+           ELSE greatest(extract(epoch FROM wake_at - statement_timestamp())
+                         * 1000000, 0)::bigint
+       END AS wake_in_us
   FROM settled
- WHERE rest IS NULL;
+ WHERE rest IS NULL
+    OR rest = 'deleted'
+    OR (rest IN ('idle', 'circuit') AND wake_at IS NOT NULL);

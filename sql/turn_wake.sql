@@ -1,34 +1,44 @@
--- turn_wake: back into the round, for what rests and has lanes due by now.
+-- turn_wake: back into the round, for what rests until a time that has come.
 --
 --   $1 integer   most subscriptions
+--   $2 bigint    look from there, microseconds since 1970; null: from the start
 --
--- Returns one row: how many woke; whether the round has anybody in it; and in
--- how many microseconds the next lane falls due or the next lease runs out
--- (null if none), so that a dispatcher sleeps exactly so long.  None are left
--- if one is past that somebody else holds.
+-- Returns one row: how many woke; and from where the next look is to begin.
+--
+-- An open circuit wakes half open, for one probe.  Where something holds back
+-- vacuum, all that was ever past lies dead before what is past now; so a look
+-- begins where the last one ended, and one now and then at the start.
 
 WITH due AS (
     SELECT subscription_id
       FROM postrider.turn
      WHERE wake_at <= statement_timestamp()
+       AND wake_at > coalesce('epoch'::timestamptz
+                              + $2::bigint * interval '1 microsecond'
+                              - interval '5 seconds',
+                              '-infinity')
+       AND rest <> 'deleted'
      ORDER BY wake_at
      LIMIT $1::integer
        FOR NO KEY UPDATE SKIP LOCKED
 ), woken AS (
     UPDATE postrider.turn t
        SET rest = NULL,
-           wake_at = NULL
+           wake_at = NULL,
+           circuit = CASE t.circuit
+                         WHEN 'open' THEN 'half_open'
+                         ELSE t.circuit
+                     END
       FROM due d
-     WHERE t.subscription_id = d.subscription_id
+     WHERE t.subscription_id = ANY (ARRAY[d.subscription_id])
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM woken) AS woken,
-       EXISTS (SELECT FROM postrider.turn WHERE rest IS NULL) AS has_round,
        (extract(epoch FROM
-            least((SELECT min(wake_at)
-                     FROM postrider.turn
-                    WHERE wake_at IS NOT NULL),
-                  (SELECT min(lease_until)
-                     FROM postrider.lane
-                    WHERE lease_token IS NOT NULL))
-            - statement_timestamp()) * 1000000)::bigint AS next_in_us;
+            coalesce((SELECT min(look_at)
+                        FROM postrider.lane
+                       WHERE look_at >= coalesce('epoch'::timestamptz
+                                           + $2 * interval '1 microsecond',
+                                           '-infinity')
+                         AND look_at <= statement_timestamp()),
+                     statement_timestamp())) * 1000000)::bigint AS look_from;

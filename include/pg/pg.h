@@ -72,16 +72,17 @@ struct pg_events {
 	 * itself, save after ERR_BROKEN before the first `ready`: then the
 	 * owner has to close it.  A batch in flight has had its `done`. */
 	void (*down)(void *arg, const struct err *err);
-	void (*notified)(void *arg); /* one or more notifications came */
+	/* One or more notifications came, some of them with a text or not. */
+	void (*notified)(void *arg, bool has_text);
 };
 
 /*
- * `rows` has one entry a call, in order, and is valid until return; it is NULL
- * after an error.  `err` is NULL on success, else the first error; then
- * nothing of the batch is kept, nor of the transaction that it was in, unless
- * the code is ERR_UNKNOWN: the answer to the commit was lost.  For a batch that
- * only reads, that is as good as ERR_RETRY.  The connection is ready for the
- * next batch, unless it has gone: see pg_is_ready().
+ * `rows` has one entry a call, in order, ended by NULL, and is valid until
+ * return; it is NULL after an error.  `err` is NULL on success, else the first
+ * error; then nothing of the batch is kept, nor of the transaction that it was
+ * in, unless the code is ERR_UNKNOWN: the answer to the commit was lost.  For a
+ * batch that only reads, that is as good as ERR_RETRY.  The connection is ready
+ * for the next batch, unless it has gone: see pg_is_ready().
  */
 typedef void pg_done_fn(
     void *arg, struct pg_rows *const *rows, const struct err *err);

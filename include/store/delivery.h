@@ -20,6 +20,7 @@ struct pg_rows;
 struct delivery_outcome {
 	int64_t lane_id;
 	int64_t subscription_id;
+	int64_t version; /* of the subscription when it was leased */
 	unsigned char token[LANE_TOKEN]; /* the lease's */
 	struct verdict verdict;
 	enum send_end end;
@@ -36,9 +37,9 @@ struct delivery_recorded {
 	struct lane_lease next;
 };
 
-/* Entries of the answer: what delivery_record_read() takes, and one row for
- * each subscription that has work again. */
-enum { DELIVERY_RECORD_ROWS = 1, DELIVERY_READY_ROWS = 3 };
+/* Entries of the answer: what delivery_record_read() takes, and what
+ * delivery_wake_read() does. */
+enum { DELIVERY_RECORD_ROWS = 1, DELIVERY_WAKE_ROWS = 3 };
 
 /*
  * One whole transaction for `n` outcomes.  With `hands_back`, the next heads
@@ -52,5 +53,8 @@ void delivery_record(struct pg_batch *batch,
  * for a lane that goes on; a lost lease has none. */
 void delivery_record_read(
     const struct pg_rows *rows, int row, struct delivery_recorded *out);
+
+/* In how long there is work again that these outcomes made; -1: there is none. */
+usec_t delivery_wake_read(const struct pg_rows *rows);
 
 #endif

@@ -17,6 +17,7 @@
 
 struct pg_batch;
 struct pg_rows;
+struct rota;
 
 enum { LANE_TOKEN = 16 };
 
@@ -30,6 +31,7 @@ struct lane_lease {
 	unsigned char token[LANE_TOKEN];
 	int attempt; /* the number of this one; the first is 1 */
 	usec_t timeout; /* the longest attempt that the lease outlives */
+	bool is_at_rate; /* begin at once, or give it back */
 	/* These lend from the rows; `body` is NULL if it is not in view. */
 	const char *event_id;
 	const void *body;
@@ -46,33 +48,51 @@ struct lane_expired {
 	struct retry_policy policy; /* without jitter: the caller's choice */
 };
 
-/* How the round looks after turn_wake. */
+/* How the round looks to a pass that took no turn. */
 struct lane_round {
 	bool has_any; /* somebody is in the round */
 	usec_t next_in; /* until something falls due; -1: nothing will */
 };
 
-/* Take over at most `limit` leases that ran out, for `lease` from now. */
-void lane_reclaim(
-    struct pg_batch *batch, const char *worker, int limit, usec_t lease);
+/*
+ * Take over at most `limit` leases that ran out, for `lease` from now.  Here and
+ * in what follows, `from` is where to begin, as lane_wake_read() returned it, or
+ * LANE_START to find also what others had in hand then.
+ */
+#define LANE_START INT64_C(-1)
+void lane_reclaim(struct pg_batch *batch, const char *worker, int limit,
+    usec_t lease, int64_t from);
 void lane_reclaim_read(
     const struct pg_rows *rows, int row, struct lane_expired *out);
 
-/* Wake at most `limit` subscriptions whose lanes have fallen due. */
-void lane_wake(struct pg_batch *batch, int limit);
-void lane_wake_read(const struct pg_rows *rows, struct lane_round *out);
+/* Wake at most `limit` subscriptions whose time has come. */
+void lane_wake(struct pg_batch *batch, int limit, int64_t from);
+int64_t lane_wake_read(const struct pg_rows *rows);
 
-/* Take at most `limit` turns.  In the transaction of lane_claim(), before it,
- * and not more of them than lanes. */
-void lane_take(struct pg_batch *batch, int limit);
-int64_t lane_take_read(const struct pg_rows *rows, int row);
+/* Take at most `limit` turns, from where `rota` is.  In the transaction of
+ * lane_claim(), before it, and not more of them than lanes. */
+void lane_take(struct pg_batch *batch, int limit, const struct rota *rota);
 
-/* Lease at most `limit` lanes of the turns that this transaction took, for the
- * longest attempt and `margin`. */
-void lane_claim(
-    struct pg_batch *batch, int limit, const char *worker, usec_t margin);
+/* The subscription of a row.  All rows are to be read, in order: they move
+ * `rota`. */
+int64_t lane_take_read(const struct pg_rows *rows, int row, struct rota *rota);
+
+struct lane_claim_args {
+	int limit; /* most lanes */
+	const char *worker;
+	usec_t margin; /* how long a lease outlives the longest attempt */
+	usec_t
+	    begin_within; /* of a request at a rate; later it is given back */
+};
+
+/* Lease lanes of the turns that this transaction took. */
+void lane_claim(struct pg_batch *batch, const struct lane_claim_args *args);
 void lane_claim_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
+
+/* Ask when to look again.  In the transaction of lane_take(), after it. */
+void lane_next(struct pg_batch *batch, int64_t from);
+void lane_next_read(const struct pg_rows *rows, struct lane_round *out);
 
 /* What a claim and a lane handed back have in common: all but the attempt. */
 void lane_lease_read(

@@ -34,7 +34,8 @@ struct session_events {
 	void (*down)(void *arg, const struct err *err);
 	/* It will not come: the program cannot go on. */
 	void (*failed)(void *arg, const struct err *err);
-	void (*notified)(void *arg); /* NULL without a channel */
+	/* As pg's; NULL without a channel. */
+	void (*notified)(void *arg, bool has_text);
 };
 
 /* Texts of `conf` but `application` must outlive the session. */

@@ -17,27 +17,35 @@ enum {
 	SUBSCRIPTION_PATTERN_MAX = 256, /* octets of one of its types */
 };
 
-/* What a new one is made of.  Texts and numbers that are NULL or 0 take the
- * schema's defaults. */
-struct subscription_new {
-	int64_t id; /* from subscription_id() */
-	int64_t tenant_id;
+/* What a person says of it.  Texts that are NULL, types that are none and
+ * numbers that are -1 are left out: a new one takes the schema's defaults, one
+ * that is changed stays as it is. */
+struct subscription_fields {
 	const char *url; /* in canonical form */
 	const char *const *event_types; /* "a.b", "a.*" or "*" */
 	size_t nevent_types;
 	const char *ordering;
 	const char *on_dead;
-	bool older_signature;
+	int older_signature; /* 0 or 1 */
 	int max_attempts;
 	int max_in_flight;
 	int retry_base_ms;
 	int retry_cap_ms;
 	int timeout_ms;
+	const char *rate_per_second; /* a decimal number; "" for no limit */
+	int circuit_after;
+};
+
+/* What a new one is made of. */
+struct subscription_new {
+	int64_t id; /* from subscription_id() */
+	int64_t tenant_id;
+	const char *actor; /* for the audit */
+	struct subscription_fields fields; /* url and types are given */
 	const char *secret_key_id; /* of the key that sealed the secret */
 	const unsigned char *nonce; /* SEAL_NONCE bytes */
 	const void *sealed;
 	size_t sealed_len;
-	const char *actor; /* for the audit */
 };
 
 /* One row; its texts live as long as the rows that it was read from. */
@@ -55,6 +63,9 @@ struct subscription {
 	int retry_base_ms;
 	int retry_cap_ms;
 	int timeout_ms;
+	const char *rate_per_second; /* a JSON number; "" without a limit */
+	int circuit_after;
+	int64_t version;
 	usec_t created_at;
 	usec_t updated_at;
 };
@@ -62,8 +73,8 @@ struct subscription {
 /* Ask for a fresh id: one row, `id`. */
 void subscription_id(struct pg_batch *batch);
 
-/* Register it, with its secret, its place in the round and an audit entry; the
- * answer is one subscription. */
+/* Register it, with its secret, its place in the round and an audit entry.  The
+ * second of two answers is one subscription. */
 void subscription_insert(
     struct pg_batch *batch, const struct subscription_new *subscription);
 
@@ -75,5 +86,47 @@ void subscription_list(
 /* Read a row of any of these three. */
 void subscription_read(
     struct subscription *out, const struct pg_rows *rows, int row);
+
+enum { SUBSCRIPTION_ANY_TENANT = -1 }; /* for the operator */
+
+/* Which one is changed, by whom, and on which condition. */
+struct subscription_change {
+	int64_t tenant_id; /* or SUBSCRIPTION_ANY_TENANT */
+	int64_t id;
+	const char *actor; /* for the audit */
+	const int64_t *versions; /* that it may have now; NULL: any */
+	size_t nversions;
+};
+
+enum subscription_move {
+	SUBSCRIPTION_PAUSE,
+	SUBSCRIPTION_RESUME,
+	SUBSCRIPTION_DISABLE,
+	SUBSCRIPTION_ENABLE,
+	SUBSCRIPTION_DELETE,
+};
+
+/* Change it, with its turn and an audit entry, and wake dispatchers if they may
+ * have more to do.  Each puts its own answers into a batch, a transaction that
+ * has nothing else; they are for subscription_changed(). */
+void subscription_update(struct pg_batch *batch,
+    const struct subscription_change *change,
+    const struct subscription_fields *fields);
+void subscription_move(struct pg_batch *batch,
+    const struct subscription_change *change, enum subscription_move move);
+
+enum subscription_answer {
+	SUBSCRIPTION_CHANGED, /* or as it was to be already */
+	SUBSCRIPTION_MISSING,
+	SUBSCRIPTION_STALE, /* it has another version */
+	/* To be updated, its retry_base_ms would be above its retry_cap_ms; to
+	 * be moved, it is paused and not disabled, or disabled and not so. */
+	SUBSCRIPTION_REFUSED,
+};
+
+/* What has come of a change.  `out` is how it is now, unless it is missing or
+ * deleted. */
+enum subscription_answer subscription_changed(
+    struct subscription *out, struct pg_rows *const *rows);
 
 #endif

@@ -1,6 +1,4 @@
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include <openssl/crypto.h>
 
@@ -75,17 +73,13 @@ cmd_key_create(const struct call *call, struct err *err)
 enum status
 cmd_key_revoke(const struct call *call, struct err *err)
 {
-	const char *text = call->operand;
 	struct session session;
 	struct out out;
 	int64_t id;
-	char *end;
 	int result = -1;
 
-	errno = 0;
-	id = strtoll(text, &end, 10);
-	if (errno != 0 || *end != '\0' || id <= 0)
-		return command_misused(call, err, "an id is a number");
+	if (command_id(call, &id, err) != STATUS_DONE)
+		return STATUS_USAGE;
 	if (session_open(&session, &call->settings, err) == 0)
 		result = tenant_key_revoke(session.pg, id, err);
 	session_close(&session);

@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -102,13 +104,24 @@ take_option(struct parse *parse)
 	return 1;
 }
 
+/* The second operand's name; NULL if the command takes none. */
+static const char *
+second_operand(const struct command *command)
+{
+	const char *space = strchr(command->operand, ' ');
+
+	return space == NULL ? NULL : space + 1;
+}
+
 static void
 take_operand(struct call *call, const char *arg)
 {
-	if (call->command->operand[0] == '\0' || call->operand != NULL)
-		call->surplus = arg;
-	else
+	if (call->command->operand[0] != '\0' && call->operand == NULL)
 		call->operand = arg;
+	else if (second_operand(call->command) != NULL && call->second == NULL)
+		call->second = arg;
+	else
+		call->surplus = arg;
 }
 
 int
@@ -157,6 +170,9 @@ command_check(const struct call *call, struct err *err)
 	else if (command->operand[0] != '\0' && call->operand == NULL)
 		(void)snprintf(
 		    why, sizeof(why), "%s is missing", command->operand);
+	else if (second_operand(command) != NULL && call->second == NULL)
+		(void)snprintf(
+		    why, sizeof(why), "%s is missing", second_operand(command));
 	for (int i = 0; command->options[i].name != NULL; i++)
 		if (why[0] == '\0' && command->options[i].is_required &&
 		    call->values[i] == NULL)
@@ -183,6 +199,30 @@ command_misused(const struct call *call, struct err *err, const char *why)
 	(void)err_set(err, ERR_REFUSED, "%s: %s; see `postrider help`",
 	    call->command->words, why);
 	return STATUS_USAGE;
+}
+
+static enum status
+take_id(const struct call *call, const char *text, int64_t *id, struct err *err)
+{
+	char *end;
+
+	errno = 0;
+	*id = strtoll(text, &end, 10);
+	if (errno != 0 || *end != '\0' || *id <= 0)
+		return command_misused(call, err, "an id is a number");
+	return STATUS_DONE;
+}
+
+enum status
+command_id(const struct call *call, int64_t *id, struct err *err)
+{
+	return take_id(call, call->operand, id, err);
+}
+
+enum status
+command_second_id(const struct call *call, int64_t *id, struct err *err)
+{
+	return take_id(call, call->second, id, err);
 }
 
 void

@@ -12,6 +12,7 @@
 #define CLI_COMMAND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/conf.h"
@@ -45,7 +46,8 @@ struct call;
 
 struct command {
 	const char *words; /* one, or two: "key create"; NULL ends */
-	const char *operand; /* as the help shows it, "" for none */
+	/* As the help shows them: "" for none, "ID", "SUBSCRIPTION DELIVERY". */
+	const char *operand;
 	const char *help; /* one line */
 	struct command_option options[COMMAND_OPTIONS + 1];
 	/* On STATUS_FAILED and STATUS_USAGE `*err` is filled. */
@@ -62,7 +64,7 @@ struct call {
 	const struct command *command;
 	int at; /* where in argv its words begin */
 	struct settings settings;
-	const char *operand;
+	const char *operand, *second;
 	const char *surplus; /* an operand that it does not take */
 	const char *values[COMMAND_OPTIONS]; /* "" for a flag given */
 };
@@ -90,6 +92,12 @@ const char *command_value(const struct call *call, const char *option);
 enum status command_misused(
     const struct call *call, struct err *err, const char *why);
 
+/* Read the operand, the second one, as an id.  Returns STATUS_DONE, or fills
+ * `*err`. */
+enum status command_id(const struct call *call, int64_t *id, struct err *err);
+enum status command_second_id(
+    const struct call *call, int64_t *id, struct err *err);
+
 /* The command in one line, as "key revoke ID [--json]". */
 void command_usage(FILE *out, const struct command *command);
 
@@ -101,7 +109,18 @@ enum status cmd_key_revoke(const struct call *call, struct err *err);
 enum status cmd_keygen(const struct call *call, struct err *err);
 enum status cmd_migrate(const struct call *call, struct err *err);
 enum status cmd_none(const struct call *call, struct err *err);
+enum status cmd_replay_cancel(const struct call *call, struct err *err);
+enum status cmd_replay_dead(const struct call *call, struct err *err);
+enum status cmd_replay_discard(const struct call *call, struct err *err);
+enum status cmd_replay_events(const struct call *call, struct err *err);
+enum status cmd_replay_list(const struct call *call, struct err *err);
+enum status cmd_replay_retry(const struct call *call, struct err *err);
+enum status cmd_subscription_delete(const struct call *call, struct err *err);
+enum status cmd_subscription_disable(const struct call *call, struct err *err);
+enum status cmd_subscription_enable(const struct call *call, struct err *err);
 enum status cmd_subscription_list(const struct call *call, struct err *err);
+enum status cmd_subscription_pause(const struct call *call, struct err *err);
+enum status cmd_subscription_resume(const struct call *call, struct err *err);
 enum status cmd_tenant_create(const struct call *call, struct err *err);
 enum status cmd_tenant_list(const struct call *call, struct err *err);
 enum status cmd_version(const struct call *call, struct err *err);

@@ -95,6 +95,6 @@ doctor_check_rights(struct doctor *doctor, struct script *script)
 		NULL, on_missing, doctor, &err) != 0)
 		doctor_report(doctor, "rights", BAD, "%s", err.text);
 	else if (doctor->nbad == nbad)
-		doctor_report(doctor, "rights", FINE,
-		    "ingest and dispatch may do what they have to");
+		doctor_report(
+		    doctor, "rights", FINE, "each role may do what it has to");
 }

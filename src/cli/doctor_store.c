@@ -11,7 +11,7 @@
 #include "pg/row.h"
 #include "store/stmt.h"
 
-enum { PAGE = 500 };
+enum { PAGE = 500, MANY = 1000 /* lane_stuck counts so far */ };
 
 /* What was found among the secrets so far. */
 struct walk {
@@ -178,8 +178,8 @@ doctor_check_lanes(struct doctor *doctor, struct pg *pg)
 		doctor_report(doctor, "lanes", FINE, "none is stuck");
 	else
 		doctor_report(doctor, "lanes", WARNED,
-		    "%" PRId64 " should move and do not: the view "
+		    "%" PRId64 "%s should move and do not: the view "
 		    "postrider.stuck says which, and why",
-		    n);
+		    n, n == MANY ? " or more" : "");
 	pg_rows_free(rows);
 }

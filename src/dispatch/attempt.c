@@ -109,6 +109,7 @@ judge(struct attempt *attempt, const struct retry_policy *given,
 	*outcome = (struct delivery_outcome){
 		.lane_id = attempt->lease.lane_id,
 		.subscription_id = attempt->lease.subscription_id,
+		.version = attempt->lease.version,
 		.end = result->end,
 		.status = result->status,
 		.duration = result->duration,
@@ -174,7 +175,8 @@ start_send(struct attempt *attempt, struct err *err)
 		timeout = endpoint->timeout;
 
 	/* The lease outlives the longest attempt by the margin; half of that
-	 * may pass before the request starts. */
+	 * may pass before the attempt begins, and the other half is left when
+	 * it ends.  Whoever slept in between does not write the request. */
 	if (message_write(&message, endpoint, &attempt->lease, clock_wall(),
 		clock_now()) != 0)
 		result = err_set(err, ERR_RETRY, "signing failed");
@@ -186,12 +188,23 @@ start_send(struct attempt *attempt, struct err *err)
 			.body = attempt->lease.body,
 			.len = attempt->lease.len,
 			.timeout = timeout,
-			.not_after =
-			    attempt->leased_at + worker->conf->lease_margin / 2,
+			.not_after = attempt->leased_at + timeout +
+		                     worker->conf->lease_margin / 2,
 		    },
 		    on_sent, attempt, err);
 	message_fini(&message);
 	return result;
+}
+
+/* Too late to begin.  What was granted at a rate is charged as if it began no
+ * later than WORKER_BEGIN_WITHIN. */
+static bool
+is_late(const struct attempt *attempt)
+{
+	usec_t late = clock_now() - attempt->leased_at;
+
+	return late > attempt->worker->conf->lease_margin / 2 ||
+	       (attempt->lease.is_at_rate && late > WORKER_BEGIN_WITHIN);
 }
 
 void
@@ -209,7 +222,7 @@ attempt_start(struct attempt *attempt)
 	else if (attempt->lease.body == NULL)
 		finish_unanswered(
 		    attempt, SEND_IMPOSSIBLE, "its payload was purged");
-	else if (attempt->worker->stopping)
+	else if (attempt->worker->stopping || is_late(attempt))
 		attempt_unsent(attempt);
 	else if (start_send(attempt, &err) == 0) {
 		attempt->state = ATTEMPT_SENDING;

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "dispatch/chores.h"
 #include "dispatch/claimer_inside.h"
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
@@ -19,12 +20,15 @@ enum {
 };
 
 /* The answers of a pass. */
-enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM };
+enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM, PASS_NEXT };
 
 /* There is work, but somebody else holds it: its turn, its lane or its lease.
  * The wait doubles from the first to the second. */
 #define CONTENDED_WAIT (5 * USEC_PER_MS)
 #define CONTENDED_WAIT_MAX (160 * USEC_PER_MS)
+
+/* Between passes that look from the start, for what others had in hand. */
+#define SWEEP_EVERY (10 * USEC_PER_SEC)
 
 void
 claimer_look(struct claimer *claimer, usec_t wait)
@@ -173,10 +177,14 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 
 	if (!claimer_answered(claimer, err))
 		return;
-	lane_wake_read(rows[PASS_WAKE], &round);
+	if (claimer->look_from == LANE_START)
+		claimer->swept_at = claimer->asked_at;
+	claimer->look_from = lane_wake_read(rows[PASS_WAKE]);
+	lane_next_read(rows[PASS_NEXT], &round);
 	claimer->nempty = (size_t)pg_count(rows[PASS_TAKE]);
 	for (size_t i = 0; i < claimer->nempty; i++)
-		claimer->empty[i] = lane_take_read(rows[PASS_TAKE], (int)i);
+		claimer->empty[i] =
+		    lane_take_read(rows[PASS_TAKE], (int)i, &claimer->rota);
 	if (claimer->nempty > 0 || pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
 		claimer->is_wanted = true;
 	else
@@ -219,23 +227,63 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 	int room = worker_room(worker);
 
 	claimer->is_wanted = false;
+	claimer->had_chore = false;
+	if (clock_now() >= claimer->swept_at + SWEEP_EVERY)
+		claimer->look_from = LANE_START;
 	pg_begin(batch);
 	lane_reclaim(batch, worker->name,
 	    recorder_is_failing(worker->recorder) ? 0 : RECLAIMS,
-	    worker->conf->lease_margin + worker->conf->statement_timeout);
-	lane_wake(batch, WAKES);
-	lane_take(batch, room < CLAIMER_TURNS ? room : CLAIMER_TURNS);
-	lane_claim(batch, room, worker->name, worker->conf->lease_margin);
+	    worker->conf->lease_margin + worker->conf->statement_timeout,
+	    claimer->look_from);
+	lane_wake(batch, WAKES, claimer->look_from);
+	lane_take(
+	    batch, room < CLAIMER_TURNS ? room : CLAIMER_TURNS, &claimer->rota);
+	lane_claim(batch, &(struct lane_claim_args){
+			      .limit = room,
+			      .worker = worker->name,
+			      .margin = worker->conf->lease_margin,
+			      .begin_within = WORKER_BEGIN_WITHIN,
+			  });
+	lane_next(batch, claimer->look_from);
 	pg_commit(batch);
 	claimer_submit(claimer, batch, on_passed);
+}
+
+static void
+on_chore(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct claimer *claimer = arg;
+
+	chores_answered(claimer->chores, rows);
+	if (claimer_answered(claimer, err))
+		claimer_step(claimer);
+}
+
+static void
+on_chore_due(void *arg)
+{
+	claimer_step(arg);
+}
+
+static bool
+has_pass(const struct claimer *claimer)
+{
+	return claimer->is_wanted && worker_room(claimer->worker) > 0;
+}
+
+/* One between two passes: what has just come does not wait for several. */
+static bool
+has_chore(const struct claimer *claimer)
+{
+	return claimer->knows_any && chores_are_due(claimer->chores) &&
+	       !(claimer->had_chore && has_pass(claimer));
 }
 
 static bool
 has_step(const struct claimer *claimer)
 {
-	if (!TAILQ_EMPTY(&claimer->waiting) || claimer->nempty > 0)
-		return true;
-	return claimer->is_wanted && worker_room(claimer->worker) > 0;
+	return !TAILQ_EMPTY(&claimer->waiting) || claimer->nempty > 0 ||
+	       has_chore(claimer) || has_pass(claimer);
 }
 
 void
@@ -260,7 +308,11 @@ claimer_step(struct claimer *claimer)
 		claimer_load(claimer, batch);
 	else if (claimer->nempty > 0)
 		rest(claimer, batch);
-	else if (!claimer->knows_any) {
+	else if (has_chore(claimer)) {
+		claimer->had_chore = true;
+		chores_put(claimer->chores, batch);
+		claimer_submit(claimer, batch, on_chore);
+	} else if (!claimer->knows_any) {
 		claimer->is_wanted = false;
 		lane_any(batch);
 		claimer_submit(claimer, batch, on_any);
@@ -311,11 +363,13 @@ on_ready(void *arg)
 }
 
 static void
-on_notified(void *arg)
+on_notified(void *arg, bool has_chore)
 {
 	struct claimer *claimer = arg;
 
 	claimer->is_wanted = true;
+	if (has_chore)
+		chores_notice(claimer->chores);
 	claimer_step(claimer);
 }
 
@@ -349,12 +403,17 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	claimer->worker = worker;
 	claimer->outage.purpose = "claim";
 	claimer->contended = CONTENDED_WAIT;
+	claimer->had_chore = true;
+	claimer->swept_at = -SWEEP_EVERY;
 	TAILQ_INIT(&claimer->waiting);
 	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
 	if (claimer->timer == NULL) {
 		(void)err_set(err, ERR_NOMEM, "claimer");
 		goto fail;
 	}
+	if (chores_open(&claimer->chores, worker, on_chore_due, claimer, err) !=
+	    0)
+		goto fail;
 	if (session_open(&claimer->session, worker->loop,
 		&(struct session_conf){
 		    .database = worker->conf->database,
@@ -391,6 +450,7 @@ claimer_close(struct claimer *claimer)
 		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
 		attempt_free(attempt);
 	}
+	chores_close(claimer->chores);
 	if (claimer->timer != NULL)
 		event_free(claimer->timer);
 	free(claimer);

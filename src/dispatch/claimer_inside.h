@@ -12,12 +12,14 @@
 #include "dispatch/claimer.h"
 #include "dispatch/outage.h"
 #include "pg/pg.h"
+#include "store/rota.h"
 
+struct chores;
 struct event;
 struct session;
 
 enum {
-	CLAIMER_TURNS = 64, /* subscriptions served in one pass */
+	CLAIMER_TURNS = 200, /* subscriptions served in one pass */
 };
 
 /* Between tries of a transaction that the database would not take now. */
@@ -34,12 +36,17 @@ struct claimer {
 	bool is_wanted; /* a pass is to be made */
 	bool knows_any; /* there is some subscription */
 	bool was_vain; /* the last pass claimed nothing at all */
+	struct rota rota;
+	usec_t swept_at; /* the last pass that looked from the start */
+	int64_t look_from; /* for the next, as lane_wake_read() says */
 	usec_t contended; /* the next wait for what somebody else holds */
 	int64_t
 	    empty[CLAIMER_TURNS]; /* claimed for in vain: to be put to rest */
 	size_t nempty;
 	usec_t asked_at; /* when the batch in flight was submitted */
 	struct attempt_list waiting; /* for their endpoints or bodies */
+	struct chores *chores;
+	bool had_chore; /* the next pass goes before another */
 };
 
 /* Submit what was put into `batch`; its end comes to `done`. */

@@ -21,11 +21,15 @@
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
 #include "http/sender.h"
+#include "store/chore.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* After the grace, for what is left to be recorded. */
 #define LAST_WAIT (5 * USEC_PER_SEC)
+
+/* How old what is kept may become. */
+#define MAX_AGE (USEC_PER_SEC * 3600 * 24 * 3650)
 
 #define FIELD(name) .offset = offsetof(struct worker_conf, name)
 
@@ -48,19 +52,26 @@ static const struct conf_item items[] = {
 	    .initial = "false",
 	    .help = "allow http and loopback addresses: never in production" },
 	{ "lease_margin", CONF_TIME, false, FIELD(lease_margin),
-	    .initial = "5s", .min = 100 * USEC_PER_MS,
+	    .initial = "10s", .min = 100 * USEC_PER_MS,
 	    .max = 3600 * USEC_PER_SEC,
-	    .help = "how long a lease outlives the longest attempt" },
+	    .help = "how long a lease outlives the longest attempt; a "
+		    "transaction may take half of it" },
 	{ "log_level", CONF_TEXT, false, FIELD(log_level), .initial = "info",
 	    .help = "error, warn, info or debug" },
 	{ "max_in_flight", CONF_INT, false, FIELD(max_in_flight),
 	    .initial = "4000", .min = 1, .max = 100000,
-	    .help = "most requests under way at once" },
+	    .help = "most requests under way at once; a descriptor each" },
 	{ "nameserver", CONF_TEXT, false, FIELD(nameserver), .initial = "",
 	    .help = "address:port to ask instead of the system's" },
 	{ "poll", CONF_TIME, false, FIELD(poll), .initial = "5s",
 	    .min = 10 * USEC_PER_MS, .max = 3600 * USEC_PER_SEC,
 	    .help = "look for work at least so often; covers a lost hint" },
+	{ "retention_log", CONF_TIME, false, FIELD(retention_log),
+	    .initial = "30d", .min = 0, .max = MAX_AGE,
+	    .help = "keep deliveries and attempts so long; 0s: for ever" },
+	{ "retention_payload", CONF_TIME, false, FIELD(retention_payload),
+	    .initial = "7d", .min = 0, .max = MAX_AGE,
+	    .help = "keep what was sent so long; 0s: for ever" },
 	{ "retry_jitter", CONF_BOOL, false, FIELD(retry_jitter),
 	    .initial = "true",
 	    .help = "spread retries; off for reproducible runs" },
@@ -69,10 +80,6 @@ static const struct conf_item items[] = {
 	{ "shutdown_grace", CONF_TIME, false, FIELD(shutdown_grace),
 	    .initial = "20s", .min = 0, .max = 3600 * USEC_PER_SEC,
 	    .help = "how long requests may go on after SIGTERM" },
-	{ "statement_timeout", CONF_TIME, false, FIELD(statement_timeout),
-	    .initial = "30s", .min = 100 * USEC_PER_MS,
-	    .max = 600 * USEC_PER_SEC,
-	    .help = "give up on a transaction after this" },
 	{ .name = NULL },
 };
 
@@ -267,6 +274,22 @@ run(const struct worker_conf *conf)
 }
 
 static int
+check_retention(const struct worker_conf *conf, struct err *err)
+{
+	usec_t payload = conf->retention_payload;
+	usec_t log = conf->retention_log;
+
+	if (payload != 0 && payload < CHORE_AGE_MIN)
+		return err_set(err, ERR_REFUSED,
+		    "retention_payload: want at least 1h, or 0s for ever");
+	if (log != 0 && (payload == 0 || log < payload))
+		return err_set(err, ERR_REFUSED,
+		    "retention_log: want at least retention_payload, or 0s for "
+		    "ever: a payload without its deliveries is of no use");
+	return 0;
+}
+
+static int
 check(const struct worker_conf *conf, struct err *err)
 {
 	if (conf->secret_key_file[0] == '\0')
@@ -276,7 +299,10 @@ check(const struct worker_conf *conf, struct err *err)
 	if (log_level_parse(conf->log_level) < 0)
 		return err_set(err, ERR_REFUSED,
 		    "log_level: want error, warn, info or debug");
-	return 0;
+	if (check_retention(conf, err) != 0)
+		return -1;
+	return limits_check_descriptors(
+	    "max_in_flight", conf->max_in_flight, err);
 }
 
 int
@@ -302,6 +328,9 @@ main(int argc, char *argv[])
 	else if (args.check)
 		result = EXIT_FINE;
 	else {
+		/* A claim that took longer would lease what may not be begun
+		 * any more, and a record what has run out. */
+		conf.statement_timeout = conf.lease_margin / 2;
 		log_open("dispatch",
 		    (enum log_level)log_level_parse(conf.log_level));
 		result = run(&conf);

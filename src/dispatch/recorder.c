@@ -172,12 +172,14 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	struct recorder *recorder = arg;
 	struct worker *worker = recorder->worker;
 	usec_t wait = 0;
+	usec_t wake_in;
 
 	recorder->is_failing = err != NULL;
 	if (err == NULL) {
 		settle(recorder, rows[DELIVERY_RECORD_ROWS]);
-		if (pg_count(rows[DELIVERY_READY_ROWS]) > 0)
-			claimer_look(worker->claimer, 0);
+		wake_in = delivery_wake_read(rows[DELIVERY_WAKE_ROWS]);
+		if (wake_in >= 0)
+			claimer_look(worker->claimer, wake_in);
 	} else if (err->code == ERR_REFUSED)
 		refused(recorder, err);
 	else {

@@ -25,6 +25,9 @@ struct event_base;
 struct recorder;
 struct sender;
 
+/* Of a request at a rate, after its claim; else it is given back. */
+#define WORKER_BEGIN_WITHIN (100 * USEC_PER_MS)
+
 struct worker_conf {
 	char *allow_hosts;
 	bool any_port;
@@ -38,10 +41,12 @@ struct worker_conf {
 	int64_t max_in_flight;
 	char *nameserver;
 	usec_t poll;
+	usec_t retention_log; /* 0: for ever, as the next */
+	usec_t retention_payload;
 	bool retry_jitter;
 	char *secret_key_file;
 	usec_t shutdown_grace;
-	usec_t statement_timeout;
+	usec_t statement_timeout; /* half of lease_margin */
 };
 
 struct worker {

@@ -29,6 +29,7 @@ struct call {
 	const struct route *route; /* NULL if it fits none */
 	struct key key; /* who asks, where the route takes a key */
 	char id[CALL_ID_MAX + 1]; /* what stands for {id} in the path */
+	char inner_id[CALL_ID_MAX + 1]; /* and for a second {id} */
 };
 
 TAILQ_HEAD(calls, call);

@@ -23,6 +23,7 @@ enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 enum {
 	MAX_HEAD = 16384,
 	MIN_BATCH_BYTES = 65536, /* a single event has to fit */
+	QUEUED_BESIDES = 4194304, /* by a batch, besides its bodies */
 };
 
 #define HEAD_TIMEOUT (10 * USEC_PER_SEC)
@@ -310,10 +311,17 @@ check(const struct ingest_conf *conf, struct err *err)
 		return err_set(err, ERR_REFUSED,
 		    "max_body_bytes_total: want at least twice "
 		    "max_batch_bytes");
+	/* Or the largest batch would never find room. */
+	if (conf->max_queued_bytes < 4 * conf->max_batch_bytes + QUEUED_BESIDES)
+		return err_set(err, ERR_REFUSED,
+		    "max_queued_bytes: want at least four times "
+		    "max_batch_bytes and 4 MiB, which a batch may take while "
+		    "it waits");
 	if (log_level_parse(conf->log_level) < 0)
 		return err_set(err, ERR_REFUSED,
 		    "log_level: want error, warn, info or debug");
-	return 0;
+	return limits_check_descriptors(
+	    "max_connections", conf->max_connections, err);
 }
 
 int

@@ -26,6 +26,7 @@ static const struct kind {
 	{ 408, "too-slow", "The request took too long" },
 	{ 409, "conflict", "It conflicts with what was accepted before" },
 	{ 411, "length-required", "The body's length is not given" },
+	{ 412, "stale", "It is not what it was when it was read" },
 	{ 413, "too-large", "The body is too large" },
 	{ 414, "uri-too-long", "The address is too long" },
 	{ 415, "media-type", "This media type is not taken" },

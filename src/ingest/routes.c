@@ -10,7 +10,9 @@
 #include "ingest.h"
 #include "metrics.h"
 #include "problem.h"
+#include "replays.h"
 #include "routes.h"
+#include "subscription_changes.h"
 #include "subscriptions.h"
 
 #define JSON "application/json"
@@ -23,7 +25,7 @@ enum { BODY_MAX = 65536 };
 
 struct route {
 	const char *method;
-	const char *path; /* {id} stands for one segment, and comes last */
+	const char *path; /* {id}, twice at most, stands for one segment */
 	void (*handle)(struct call *call);
 	const char *type; /* of the body that it takes; NULL for none */
 	unsigned roles; /* who may; 0: everybody, without a key */
@@ -48,6 +50,40 @@ static const struct route routes[] = {
 	{ ROUTE("POST", "/v1/subscriptions", subscriptions_post), .type = JSON,
 	    .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions/{id}", subscriptions_get),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("PATCH", "/v1/subscriptions/{id}", subscription_changes_patch),
+	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE(
+	      "DELETE", "/v1/subscriptions/{id}", subscription_changes_delete),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/pause",
+	      subscription_changes_pause),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/resume",
+	      subscription_changes_resume),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/disable",
+	      subscription_changes_disable),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/enable",
+	      subscription_changes_enable),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/deliveries/{id}/retry",
+	      replays_retry),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/deliveries/{id}/discard",
+	      replays_discard),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/retry-dead", replays_post_dead),
+	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/replay", replays_post_events),
+	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/subscriptions/{id}/replays", replays_list),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/subscriptions/{id}/replays/{id}", replays_get),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE(
+	      "DELETE", "/v1/subscriptions/{id}/replays/{id}", replays_delete),
 	    .roles = ADMIN_KEYS, .is_fresh = true },
 };
 
@@ -87,42 +123,53 @@ hex_digit(char c)
 }
 
 /* Take one segment, undoing %XX, which some clients make of ":".  An id of ours
- * has no character that an id may not have. */
-static bool
+ * has no character that an id may not have.  Returns where it ends; NULL if it
+ * is none. */
+static const char *
 take_id(char out[CALL_ID_MAX + 1], const char *text)
 {
 	size_t len = 0;
 
-	for (; *text != '\0'; text++, len++) {
+	for (; *text != '\0' && *text != '/'; text++, len++) {
 		char c = *text;
 
-		if (c == '/' || len == CALL_ID_MAX)
-			return false;
+		if (len == CALL_ID_MAX)
+			return NULL;
 		if (c == '%') {
 			int high = hex_digit(text[1]);
 			int low = high < 0 ? -1 : hex_digit(text[2]);
 
 			if (low < 0 || (high | low) == 0)
-				return false;
+				return NULL;
 			c = (char)(high << 4 | low);
 			text += 2;
 		}
 		out[len] = c;
 	}
 	out[len] = '\0';
-	return len > 0;
+	return len > 0 ? text : NULL;
 }
 
+/* True if it is the route's path; then the ids in it are in `call`. */
 static bool
-fits(const struct route *route, const char *path, char id[CALL_ID_MAX + 1])
+fits(const struct route *route, const char *path, struct call *call)
 {
-	const char *brace = strchr(route->path, '{');
-	size_t n;
+	const char *want = route->path;
+	char *id = call->id;
 
-	if (brace == NULL)
-		return strcmp(route->path, path) == 0;
-	n = (size_t)(brace - route->path);
-	return strncmp(route->path, path, n) == 0 && take_id(id, path + n);
+	while (*want != '\0') {
+		if (*want != '{') {
+			if (*want++ != *path++)
+				return false;
+			continue;
+		}
+		path = take_id(id, path);
+		if (path == NULL)
+			return false;
+		want += strlen("{id}");
+		id = call->inner_id;
+	}
+	return *path == '\0';
 }
 
 static bool
@@ -140,7 +187,7 @@ refuse_route(struct call *call, const char *path)
 	struct buf allow = { 0 };
 
 	for (size_t i = 0; i < NROUTES; i++) {
-		if (!fits(&routes[i], path, call->id))
+		if (!fits(&routes[i], path, call))
 			continue;
 		buf_puts(&allow, allow.len == 0 ? "" : ", ");
 		buf_puts(&allow, routes[i].method);
@@ -175,7 +222,7 @@ find_route(struct call *call)
 
 	for (size_t i = 0; i < NROUTES && call->route == NULL; i++)
 		if (takes_method(&routes[i], method) &&
-		    fits(&routes[i], path, call->id))
+		    fits(&routes[i], path, call))
 			call->route = &routes[i];
 }
 

@@ -17,6 +17,7 @@ enum {
 /* One form being read. */
 struct reading {
 	struct subscription_form *out;
+	bool is_change;
 	const struct target_policy *policy;
 	char *pointer;
 	struct err *err;
@@ -29,9 +30,10 @@ typedef int take_fn(struct reading *r, const struct field *field,
 struct field {
 	const char *name;
 	take_fn *take;
-	size_t offset; /* of a number or a word in the form */
+	size_t offset; /* of a number or a word among the fields */
 	int min, max;
 	const char *const *words; /* that it may be, ended by NULL */
+	bool is_fixed; /* once it is made */
 };
 
 static int
@@ -68,6 +70,8 @@ take_url(struct reading *r, const struct field *field,
 	if (rc == 0)
 		rc = target_parse(
 		    &r->out->target, url.data, url.len - 1, r->policy, r->err);
+	if (rc == 0)
+		r->out->fields.url = r->out->target.url;
 	buf_fini(&url);
 	return rc;
 }
@@ -96,7 +100,7 @@ take_type(struct reading *r, const struct json_slice *value)
 	size_t before = types->len;
 	const char *type;
 
-	if (r->out->nevent_types++ == SUBSCRIPTION_TYPES_MAX)
+	if (r->out->fields.nevent_types++ == SUBSCRIPTION_TYPES_MAX)
 		return refuse(r, "must not be more than 100");
 	if (take_text(r, types, value) != 0)
 		return -1;
@@ -113,6 +117,7 @@ static int
 take_types(struct reading *r, const struct field *field,
     const struct json_slice *value)
 {
+	struct subscription_fields *fields = &r->out->fields;
 	struct json_slice item;
 	size_t pos = 0;
 	const char *type;
@@ -123,15 +128,15 @@ take_types(struct reading *r, const struct field *field,
 	while (json_next_element(value, &pos, &item))
 		if (take_type(r, &item) != 0)
 			return -1;
-	if (r->out->nevent_types == 0)
-		return refuse(
-		    r, "must name at least one; leave it out for all types");
+	if (fields->nevent_types == 0)
+		return refuse(r, "must name at least one; \"*\" is all types");
 	/* Now the texts stay where they are. */
 	type = r->out->types.data;
-	for (size_t i = 0; i < r->out->nevent_types; i++) {
+	for (size_t i = 0; i < fields->nevent_types; i++) {
 		r->out->event_types[i] = type;
 		type += strlen(type) + 1;
 	}
+	fields->event_types = r->out->event_types;
 	return 0;
 }
 
@@ -147,7 +152,7 @@ take_word(struct reading *r, const struct field *field,
 	if (*word == NULL)
 		return err_set(r->err, ERR_REFUSED, "must be \"%s\" or \"%s\"",
 		    field->words[0], field->words[1]);
-	memcpy((char *)r->out + field->offset, word, sizeof(*word));
+	memcpy((char *)&r->out->fields + field->offset, word, sizeof(*word));
 	return 0;
 }
 
@@ -155,11 +160,12 @@ static int
 take_bool(struct reading *r, const struct field *field,
     const struct json_slice *value)
 {
-	bool is_true = value->kind == JSON_BOOL && value->at[0] == 't';
+	int is_true = value->kind == JSON_BOOL && value->at[0] == 't';
 
 	if (value->kind != JSON_BOOL)
 		return refuse(r, "must be true or false");
-	memcpy((char *)r->out + field->offset, &is_true, sizeof(is_true));
+	memcpy(
+	    (char *)&r->out->fields + field->offset, &is_true, sizeof(is_true));
 	return 0;
 }
 
@@ -168,20 +174,41 @@ take_number(struct reading *r, const struct field *field,
     const struct json_slice *value)
 {
 	char digits[12] = "";
-	long number = 0;
+	long number = -1;
 	int kept;
 
 	/* At most 10 digits, so it fits: 1.0 and 1e3 are no whole numbers. */
 	if (value->kind == JSON_NUMBER && value->len <= 10)
 		memcpy(digits, value->at, value->len);
-	if (digits[strspn(digits, "0123456789")] == '\0')
+	if (digits[0] != '\0' && digits[strspn(digits, "0123456789")] == '\0')
 		number = strtol(digits, NULL, 10);
 	if (number < field->min || number > field->max)
 		return err_set(r->err, ERR_REFUSED,
 		    "must be a whole number from %d to %d", field->min,
 		    field->max);
 	kept = (int)number;
-	memcpy((char *)r->out + field->offset, &kept, sizeof(kept));
+	memcpy((char *)&r->out->fields + field->offset, &kept, sizeof(kept));
+	return 0;
+}
+
+/* Kept as it was written: the database reads it. */
+static int
+take_rate(struct reading *r, const struct field *field,
+    const struct json_slice *value)
+{
+	char *rate = r->out->rate;
+	double number = 0;
+
+	(void)field;
+	if (value->kind == JSON_NUMBER && value->len < FORM_RATE_SIZE)
+		memcpy(rate, value->at, value->len);
+	if (rate[strspn(rate, "0123456789.")] == '\0')
+		number = strtod(rate, NULL);
+	if (value->kind != JSON_NULL && !(number >= 0.001 && number <= 10000))
+		return refuse(r,
+		    "must be a number from 0.001 to 10000, in at most 16 "
+		    "digits and without an exponent, or null for no limit");
+	r->out->fields.rate_per_second = rate;
 	return 0;
 }
 
@@ -204,19 +231,21 @@ static const char *const orderings[] = { "asset", "none", NULL };
 static const char *const deaths[] = { "skip", "hold", NULL };
 
 #define FORM(member)                                                           \
-	.name = #member, .offset = offsetof(struct subscription_form, member)
+	.name = #member, .offset = offsetof(struct subscription_fields, member)
 #define NUMBER(least, most) .take = take_number, .min = (least), .max = (most)
 
 static const struct field fields[] = {
+	{ FORM(circuit_after), NUMBER(0, 10000) },
 	{ .name = "event_types", .take = take_types },
 	{ FORM(max_attempts), NUMBER(1, INT_MAX) },
 	{ FORM(max_in_flight), NUMBER(1, 10000) },
 	{ FORM(older_signature), .take = take_bool },
 	{ FORM(on_dead), .take = take_word, .words = deaths },
 	{ FORM(ordering), .take = take_word, .words = orderings },
+	{ .name = "rate_per_second", .take = take_rate },
 	{ FORM(retry_base_ms), NUMBER(1, DAY_MS) },
 	{ FORM(retry_cap_ms), NUMBER(1, DAY_MS) },
-	{ .name = "secret", .take = take_secret },
+	{ .name = "secret", .take = take_secret, .is_fixed = true },
 	{ FORM(timeout_ms), NUMBER(100, 60000) },
 	{ .name = "url", .take = take_url },
 };
@@ -232,6 +261,22 @@ fail_at(struct reading *r, const char *name)
 }
 
 static int
+refuse_member(struct reading *r)
+{
+	struct buf names = { 0 };
+
+	for (size_t i = 0; i < NFIELDS; i++)
+		if (!r->is_change || !fields[i].is_fixed)
+			buf_printf(&names, "%s%s", names.len == 0 ? "" : ", ",
+			    fields[i].name);
+	(void)err_set(r->err, ERR_REFUSED, "unknown member: %s %s",
+	    r->is_change ? "what can be changed is" : "a subscription has",
+	    buf_text(&names));
+	buf_fini(&names);
+	return -1;
+}
+
+static int
 take_member(struct reading *r, bool seen[NFIELDS], const struct json_slice *key,
     const struct json_slice *value)
 {
@@ -239,12 +284,8 @@ take_member(struct reading *r, bool seen[NFIELDS], const struct json_slice *key,
 
 	while (i < NFIELDS && !json_is(key, fields[i].name))
 		i++;
-	if (i == NFIELDS)
-		return refuse(r,
-		    "unknown member: a subscription has url, event_types, "
-		    "ordering, on_dead, older_signature, max_attempts, "
-		    "max_in_flight, retry_base_ms, retry_cap_ms, timeout_ms "
-		    "and secret");
+	if (i == NFIELDS || (r->is_change && fields[i].is_fixed))
+		return refuse_member(r);
 	if (seen[i]) {
 		(void)refuse(r, "must not be repeated");
 		return fail_at(r, fields[i].name);
@@ -255,24 +296,65 @@ take_member(struct reading *r, bool seen[NFIELDS], const struct json_slice *key,
 	return 0;
 }
 
+static int
+read_members(struct reading *r, const char *text, size_t len)
+{
+	struct json_slice whole, key, value;
+	bool seen[NFIELDS] = { false };
+	size_t pos = 0;
+
+	*r->out = (struct subscription_form){
+		.fields = {
+			.older_signature = -1,
+			.max_attempts = -1,
+			.max_in_flight = -1,
+			.retry_base_ms = -1,
+			.retry_cap_ms = -1,
+			.timeout_ms = -1,
+			.circuit_after = -1,
+		},
+	};
+	r->pointer[0] = '\0';
+	if (json_check(&whole, text, len, r->err) != 0)
+		return -1;
+	if (whole.kind != JSON_OBJECT)
+		return refuse(r, "a subscription must be a JSON object");
+	while (json_next_member(&whole, &pos, &key, &value))
+		if (take_member(r, seen, &key, &value) != 0)
+			return -1;
+	return 0;
+}
+
 /* What no field can say alone. */
 static int
 judge(struct reading *r)
 {
-	struct subscription_form *out = r->out;
+	const struct subscription_fields *f = &r->out->fields;
 
-	if (out->target.url[0] == '\0') {
-		(void)refuse(r, "is required");
-		return fail_at(r, "url");
-	}
-	if (out->retry_cap_ms > 0 && out->retry_base_ms > out->retry_cap_ms) {
+	if (f->retry_cap_ms > 0 && f->retry_base_ms > f->retry_cap_ms) {
 		(void)refuse(r, "must not be above retry_cap_ms");
 		return fail_at(r, "retry_base_ms");
 	}
-	if (out->nevent_types == 0)
-		out->event_types[out->nevent_types++] = "*";
-	if (out->secret.len == 0)
-		return sign_secret_new(&out->secret, r->err);
+	return 0;
+}
+
+/* What a new one cannot do without. */
+static int
+complete(struct reading *r)
+{
+	struct subscription_fields *f = &r->out->fields;
+
+	if (f->url == NULL) {
+		(void)refuse(r, "is required");
+		return fail_at(r, "url");
+	}
+	if (f->nevent_types == 0) {
+		r->out->event_types[0] = "*";
+		f->event_types = r->out->event_types;
+		f->nevent_types = 1;
+	}
+	if (r->out->secret.len == 0)
+		return sign_secret_new(&r->out->secret, r->err);
 	return 0;
 }
 
@@ -281,20 +363,22 @@ subscription_form_read(struct subscription_form *out, const char *text,
     size_t len, const struct target_policy *policy,
     char pointer[FORM_POINTER_SIZE], struct err *err)
 {
-	struct reading r = { out, policy, pointer, err };
-	struct json_slice whole, key, value;
-	bool seen[NFIELDS] = { false };
-	size_t pos = 0;
+	struct reading r = { out, false, policy, pointer, err };
 
-	*out = (struct subscription_form){ 0 };
-	pointer[0] = '\0';
-	if (json_check(&whole, text, len, err) != 0)
+	if (read_members(&r, text, len) != 0 || judge(&r) != 0)
 		return -1;
-	if (whole.kind != JSON_OBJECT)
-		return refuse(&r, "a subscription must be a JSON object");
-	while (json_next_member(&whole, &pos, &key, &value))
-		if (take_member(&r, seen, &key, &value) != 0)
-			return -1;
+	return complete(&r);
+}
+
+int
+subscription_form_read_change(struct subscription_form *out, const char *text,
+    size_t len, const struct target_policy *policy,
+    char pointer[FORM_POINTER_SIZE], struct err *err)
+{
+	struct reading r = { out, true, policy, pointer, err };
+
+	if (read_members(&r, text, len) != 0)
+		return -1;
 	return judge(&r);
 }
 

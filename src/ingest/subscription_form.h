@@ -1,4 +1,5 @@
-/* subscription_form: what a client asks for when it registers an endpoint. */
+/* subscription_form: what a client asks for when it registers an endpoint, or
+ * changes one. */
 
 #ifndef INGEST_SUBSCRIPTION_FORM_H
 #define INGEST_SUBSCRIPTION_FORM_H
@@ -12,32 +13,31 @@
 
 struct err;
 
-enum { FORM_POINTER_SIZE = 64 };
+enum {
+	FORM_POINTER_SIZE = 64,
+	FORM_RATE_SIZE = 17,
+};
 
-/* Of fields that were left out, texts are NULL and numbers 0. */
 struct subscription_form {
+	struct subscription_fields fields; /* they point to what follows */
 	struct target target;
 	struct buf types; /* the event types, each NUL-terminated */
 	const char *event_types[SUBSCRIPTION_TYPES_MAX];
-	size_t nevent_types;
-	const char *ordering;
-	const char *on_dead;
-	bool older_signature;
-	int max_attempts;
-	int max_in_flight;
-	int retry_base_ms;
-	int retry_cap_ms;
-	int timeout_ms;
-	struct sign_secret secret; /* given, or made */
+	char rate[FORM_RATE_SIZE];
+	struct sign_secret secret; /* of a new one: given, or made */
 };
 
 /*
- * Read and judge a form.  ERR_REFUSED says what is wrong; `pointer` receives
- * the JSON pointer of the field at fault, "" for the whole.  Call
- * subscription_form_fini() in either case.
+ * Read and judge a form: for a new one, or for a change of one, in which
+ * nothing is required.  ERR_REFUSED says what is wrong; `pointer` receives the
+ * JSON pointer of the field at fault, "" for the whole.  The form is not to be
+ * moved.  Call subscription_form_fini() in either case.
  */
 int subscription_form_read(struct subscription_form *out, const char *text,
     size_t len, const struct target_policy *policy,
+    char pointer[FORM_POINTER_SIZE], struct err *err);
+int subscription_form_read_change(struct subscription_form *out,
+    const char *text, size_t len, const struct target_policy *policy,
     char pointer[FORM_POINTER_SIZE], struct err *err);
 
 void subscription_form_fini(struct subscription_form *form);

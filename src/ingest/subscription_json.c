@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "call.h"
 #include "core/json.h"
+#include "etag.h"
 #include "store/subscription.h"
 #include "subscription_json.h"
 
@@ -19,9 +20,11 @@ put_numbers(struct buf *out, const struct subscription *s)
 	buf_printf(out,
 	    ",\"older_signature\":%s,\"max_attempts\":%d,"
 	    "\"max_in_flight\":%d,\"retry_base_ms\":%d,\"retry_cap_ms\":%d,"
-	    "\"timeout_ms\":%d",
+	    "\"timeout_ms\":%d,\"rate_per_second\":%s,\"circuit_after\":%d",
 	    s->older_signature ? "true" : "false", s->max_attempts,
-	    s->max_in_flight, s->retry_base_ms, s->retry_cap_ms, s->timeout_ms);
+	    s->max_in_flight, s->retry_base_ms, s->retry_cap_ms, s->timeout_ms,
+	    s->rate_per_second[0] == '\0' ? "null" : s->rate_per_second,
+	    s->circuit_after);
 }
 
 void
@@ -44,4 +47,16 @@ subscription_json_put(struct buf *out, const struct subscription *s)
 	call_put_time(out, s->created_at);
 	buf_puts(out, ",\"updated_at\":");
 	call_put_time(out, s->updated_at);
+}
+
+void
+subscription_json_reply(struct call *call, const struct subscription *s)
+{
+	struct buf body = { 0 };
+
+	buf_puts(&body, "{");
+	subscription_json_put(&body, s);
+	buf_puts(&body, "}");
+	etag_add(call->request, s->version);
+	call_json(call, 200, &body);
 }

@@ -9,6 +9,7 @@
 #include "call.h"
 #include "core/json.h"
 #include "desk.h"
+#include "etag.h"
 #include "http/server.h"
 #include "ingest.h"
 #include "pg/row.h"
@@ -69,6 +70,7 @@ reply_created(const struct registration *reg, const struct pg_rows *rows)
 	struct subscription made;
 
 	subscription_read(&made, rows, 0);
+	etag_add(reg->call->request, made.version);
 	sign_secret_print(&secret, &reg->form.secret);
 	buf_puts(&body, "{");
 	subscription_json_put(&body, &made);
@@ -91,37 +93,32 @@ on_inserted(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (err != NULL)
 		problem_reply_err(reg->call, err);
 	else
-		reply_created(reg, rows[0]);
+		reply_created(reg, rows[1]);
 	free_registration(reg);
+}
+
+void
+subscriptions_actor(char out[SUBSCRIPTIONS_ACTOR], const struct call *call)
+{
+	(void)snprintf(out, SUBSCRIPTIONS_ACTOR, "key:%" PRId64, call->key.id);
 }
 
 static void
 put_insert(struct pg_batch *batch, const struct registration *reg)
 {
-	const struct subscription_form *form = &reg->form;
 	const struct call *call = reg->call;
-	char actor[32];
+	char actor[SUBSCRIPTIONS_ACTOR];
 
-	(void)snprintf(actor, sizeof(actor), "key:%" PRId64, call->key.id);
+	subscriptions_actor(actor, call);
 	subscription_insert(batch, &(struct subscription_new){
 				       .id = reg->id,
 				       .tenant_id = call->key.tenant_id,
-				       .url = form->target.url,
-				       .event_types = form->event_types,
-				       .nevent_types = form->nevent_types,
-				       .ordering = form->ordering,
-				       .on_dead = form->on_dead,
-				       .older_signature = form->older_signature,
-				       .max_attempts = form->max_attempts,
-				       .max_in_flight = form->max_in_flight,
-				       .retry_base_ms = form->retry_base_ms,
-				       .retry_cap_ms = form->retry_cap_ms,
-				       .timeout_ms = form->timeout_ms,
+				       .actor = actor,
+				       .fields = reg->form.fields,
 				       .secret_key_id = call->ingest->key.id,
 				       .nonce = reg->nonce,
 				       .sealed = reg->sealed.data,
 				       .sealed_len = reg->sealed.len,
-				       .actor = actor,
 				   });
 }
 
@@ -171,6 +168,17 @@ ask_id(struct registration *reg, struct err *err)
 }
 
 void
+subscriptions_refuse_form(
+    struct call *call, const char *pointer, const struct err *err)
+{
+	if (err->code == ERR_REFUSED)
+		problem_reply_at(call, pointer[0] == '\0' ? 400 : 422, pointer,
+		    "%s", err->text);
+	else
+		problem_reply_err(call, err);
+}
+
+void
 subscriptions_post(struct call *call)
 {
 	struct registration *reg = calloc(1, sizeof(*reg));
@@ -186,11 +194,7 @@ subscriptions_post(struct call *call)
 	reg->call = call;
 	if (subscription_form_read(&reg->form, text, len, &call->ingest->policy,
 		pointer, &err) != 0) {
-		if (err.code == ERR_REFUSED)
-			problem_reply_at(call, pointer[0] == '\0' ? 400 : 422,
-			    pointer, "%s", err.text);
-		else
-			problem_reply_err(call, &err);
+		subscriptions_refuse_form(call, pointer, &err);
 	} else if (ask_id(reg, &err) != 0) {
 		problem_reply_err(call, &err);
 	} else {
@@ -199,23 +203,25 @@ subscriptions_post(struct call *call)
 	free_registration(reg);
 }
 
+void
+subscriptions_missing(struct call *call)
+{
+	problem_reply(call, 404, "there is no such subscription");
+}
+
 static void
 on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct call *call = arg;
 	struct subscription s;
-	struct buf body = { 0 };
 
 	if (err != NULL) {
 		problem_reply_err(call, err);
 	} else if (pg_count(rows[0]) == 0) {
-		problem_reply(call, 404, "there is no such subscription");
+		subscriptions_missing(call);
 	} else {
 		subscription_read(&s, rows[0], 0);
-		buf_puts(&body, "{");
-		subscription_json_put(&body, &s);
-		buf_puts(&body, "}");
-		call_json(call, 200, &body);
+		subscription_json_reply(call, &s);
 	}
 }
 
@@ -236,15 +242,21 @@ parse_number(const char *text, size_t len)
 	return errno == 0 ? number : -1;
 }
 
+int64_t
+subscriptions_id(const struct call *call)
+{
+	return parse_number(call->id, strlen(call->id));
+}
+
 void
 subscriptions_get(struct call *call)
 {
-	int64_t id = parse_number(call->id, strlen(call->id));
+	int64_t id = subscriptions_id(call);
 	struct pg_batch *batch;
 	struct err err;
 
 	if (id < 0) {
-		problem_reply(call, 404, "there is no such subscription");
+		subscriptions_missing(call);
 		return;
 	}
 	batch = pg_batch_new();

@@ -309,12 +309,15 @@ take_answers(struct pg *pg, struct err *err)
 }
 
 static bool
-take_notifications(struct pg *pg)
+take_notifications(struct pg *pg, bool *has_text)
 {
 	bool came = false;
 
-	for (PGnotify *n; (n = PQnotifies(pg->conn)) != NULL; PQfreemem(n))
+	*has_text = false;
+	for (PGnotify *n; (n = PQnotifies(pg->conn)) != NULL; PQfreemem(n)) {
 		came = true;
+		*has_text |= n->extra[0] != '\0';
+	}
 	return came;
 }
 
@@ -323,7 +326,7 @@ on_io(evutil_socket_t fd, short what, void *arg)
 {
 	struct pg *pg = arg;
 	struct err why;
-	bool is_lost, notified;
+	bool is_lost, notified, has_text;
 
 	(void)fd;
 	pg->is_inside = true;
@@ -335,11 +338,11 @@ on_io(evutil_socket_t fd, short what, void *arg)
 	is_lost = take_answers(pg, &why) != 0;
 	if (pg->is_dying && !is_lost)
 		is_lost = error_of_connection(pg->conn, &why) != 0;
-	notified = take_notifications(pg);
+	notified = take_notifications(pg, &has_text);
 	if (is_lost)
 		lose(pg, &why);
 	if (notified && !pg->is_closing && pg->events.notified != NULL)
-		pg->events.notified(pg->arg);
+		pg->events.notified(pg->arg, has_text);
 	leave(pg);
 }
 

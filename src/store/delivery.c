@@ -39,6 +39,15 @@ put_tokens(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 }
 
 static void
+put_versions(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < n; i++)
+		pg_bigint(batch, outcomes[i]->version);
+	pg_array_end(batch);
+}
+
+static void
 put_verdicts(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 {
 	pg_array(batch, PG_TEXT);
@@ -101,6 +110,27 @@ put_subscriptions(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 	pg_array_end(batch);
 }
 
+/* What an outcome says of the endpoint, for its circuit. */
+static int
+says(const struct delivery_outcome *outcome)
+{
+	if (outcome->verdict.kind == VERDICT_DELIVERED)
+		return 1;
+	if (outcome->verdict.kind == VERDICT_RELEASE ||
+	    outcome->end == SEND_LEASE_EXPIRED)
+		return 0;
+	return -1;
+}
+
+static void
+put_says(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
+	pg_array(batch, PG_INT);
+	for (size_t i = 0; i < n; i++)
+		pg_int(batch, says(outcomes[i]));
+	pg_array_end(batch);
+}
+
 void
 delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
     bool hands_back, usec_t margin)
@@ -112,6 +142,7 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 	pg_call(batch, STMT_DELIVERY_RECORD);
 	put_lanes(batch, outcomes, n);
 	put_tokens(batch, outcomes, n);
+	put_versions(batch, outcomes, n);
 	put_verdicts(batch, outcomes, n);
 	put_results(batch, outcomes, n);
 	pg_bool(batch, hands_back);
@@ -121,6 +152,8 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 	put_subscriptions(batch, outcomes, n);
 	pg_call(batch, STMT_TURN_SETTLE);
 	put_subscriptions(batch, outcomes, n);
+	put_lanes(batch, outcomes, n);
+	put_says(batch, outcomes, n);
 	pg_commit(batch);
 }
 
@@ -139,4 +172,20 @@ delivery_record_read(
 		lane_lease_read(rows, row, &out->next);
 		out->next.attempt = 1;
 	}
+}
+
+usec_t
+delivery_wake_read(const struct pg_rows *rows)
+{
+	int column = pg_column(rows, "wake_in_us");
+	usec_t earliest = -1;
+
+	for (int i = 0; i < pg_count(rows); i++) {
+		usec_t wake_in = pg_get_bigint(rows, i, column);
+
+		if (!pg_is_null(rows, i, column) &&
+		    (earliest < 0 || wake_in < earliest))
+			earliest = wake_in;
+	}
+	return earliest;
 }

@@ -3,6 +3,7 @@
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "store/lane.h"
+#include "store/rota.h"
 #include "store/stmt.h"
 
 static void
@@ -12,6 +13,15 @@ put_ids(struct pg_batch *batch, const int64_t *ids, size_t n)
 	for (size_t i = 0; i < n; i++)
 		pg_bigint(batch, ids[i]);
 	pg_array_end(batch);
+}
+
+static void
+put_from(struct pg_batch *batch, int64_t from)
+{
+	if (from == LANE_START)
+		pg_null(batch);
+	else
+		pg_bigint(batch, from);
 }
 
 static void
@@ -28,13 +38,14 @@ read_token(
 }
 
 void
-lane_reclaim(
-    struct pg_batch *batch, const char *worker, int limit, usec_t lease)
+lane_reclaim(struct pg_batch *batch, const char *worker, int limit,
+    usec_t lease, int64_t from)
 {
 	pg_call(batch, STMT_LANE_RECLAIM);
 	pg_text(batch, worker);
 	pg_int(batch, limit);
 	pg_bigint(batch, lease);
+	put_from(batch, from);
 }
 
 void
@@ -60,14 +71,28 @@ lane_reclaim_read(const struct pg_rows *rows, int row, struct lane_expired *out)
 }
 
 void
-lane_wake(struct pg_batch *batch, int limit)
+lane_wake(struct pg_batch *batch, int limit, int64_t from)
 {
 	pg_call(batch, STMT_TURN_WAKE);
 	pg_int(batch, limit);
+	put_from(batch, from);
+}
+
+int64_t
+lane_wake_read(const struct pg_rows *rows)
+{
+	return pg_get_bigint(rows, 0, pg_column(rows, "look_from"));
 }
 
 void
-lane_wake_read(const struct pg_rows *rows, struct lane_round *out)
+lane_next(struct pg_batch *batch, int64_t from)
+{
+	pg_call(batch, STMT_TURN_NEXT);
+	put_from(batch, from);
+}
+
+void
+lane_next_read(const struct pg_rows *rows, struct lane_round *out)
 {
 	int next = pg_column(rows, "next_in_us");
 
@@ -82,25 +107,35 @@ lane_wake_read(const struct pg_rows *rows, struct lane_round *out)
 }
 
 void
-lane_take(struct pg_batch *batch, int limit)
+lane_take(struct pg_batch *batch, int limit, const struct rota *rota)
 {
 	pg_call(batch, STMT_TURN_TAKE);
 	pg_int(batch, limit);
+	pg_bigint(batch, rota->tenant_id);
+	put_ids(batch, rota->tenants, rota->n);
+	put_ids(batch, rota->last, rota->n);
 }
 
 int64_t
-lane_take_read(const struct pg_rows *rows, int row)
+lane_take_read(const struct pg_rows *rows, int row, struct rota *rota)
 {
+	int last_id = pg_column(rows, "last_id");
+
+	rota_served(rota,
+	    pg_get_bigint(rows, row, pg_column(rows, "tenant_id")),
+	    pg_is_null(rows, row, last_id) ? 0
+					   : pg_get_bigint(rows, row, last_id));
 	return pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
 }
 
 void
-lane_claim(struct pg_batch *batch, int limit, const char *worker, usec_t margin)
+lane_claim(struct pg_batch *batch, const struct lane_claim_args *args)
 {
 	pg_call(batch, STMT_LANE_CLAIM);
-	pg_int(batch, limit);
-	pg_text(batch, worker);
-	pg_bigint(batch, margin);
+	pg_int(batch, args->limit);
+	pg_text(batch, args->worker);
+	pg_bigint(batch, args->margin);
+	pg_bigint(batch, args->begin_within);
 }
 
 void
@@ -129,6 +164,7 @@ lane_claim_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 {
 	lane_lease_read(rows, row, out);
 	out->attempt = pg_get_int(rows, row, pg_column(rows, "attempts"));
+	out->is_at_rate = pg_get_bool(rows, row, pg_column(rows, "is_at_rate"));
 }
 
 void

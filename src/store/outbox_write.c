@@ -1,5 +1,7 @@
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "outbox_inside.h"
 #include "pg/pg.h"
@@ -51,6 +53,24 @@ put_fan_out(struct pg_batch *batch, const struct outbox_event *ev)
 	pg_int(batch, ev->fan_out);
 }
 
+/* As the text of an array: arrays of several lengths make no array. */
+static void
+put_named(struct pg_batch *batch, const struct outbox_event *ev)
+{
+	struct buf text = { 0 };
+
+	if (ev->nnamed == 0) {
+		pg_null(batch);
+		return;
+	}
+	for (size_t i = 0; i < ev->nnamed; i++)
+		buf_printf(
+		    &text, "%c%" PRId64, i == 0 ? '{' : ',', ev->named[i]);
+	buf_puts(&text, "}");
+	pg_bytes(batch, text.data, text.len);
+	buf_fini(&text);
+}
+
 /* A parameter of one element an event. */
 static void
 array(const struct outbox *outbox, struct pg_batch *batch, enum pg_type type,
@@ -74,6 +94,7 @@ write_events(const struct outbox *outbox, struct pg_batch *batch)
 	array(outbox, batch, PG_BYTEA, entry_is_written, put_fingerprint);
 	array(outbox, batch, PG_BYTEA, entry_is_written, put_body);
 	array(outbox, batch, PG_INT, entry_is_written, put_fan_out);
+	array(outbox, batch, PG_TEXT, entry_is_written, put_named);
 
 	pg_call(batch, STMT_EVENT_KNOWN);
 	array(outbox, batch, PG_BIGINT, entry_is_open, put_tenant);

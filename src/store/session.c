@@ -89,12 +89,12 @@ on_down(void *arg, const struct err *err)
 }
 
 static void
-on_notified(void *arg)
+on_notified(void *arg, bool has_text)
 {
 	struct session *session = arg;
 
 	if (session->is_up)
-		session->events.notified(session->arg);
+		session->events.notified(session->arg, has_text);
 }
 
 int

@@ -11,12 +11,45 @@ subscription_id(struct pg_batch *batch)
 }
 
 static void
-number_or_default(struct pg_batch *batch, int value)
+number_if_given(struct pg_batch *batch, int value)
 {
-	if (value == 0)
+	if (value < 0)
 		pg_null(batch);
 	else
 		pg_int(batch, value);
+}
+
+static void
+types_if_given(struct pg_batch *batch, const struct subscription_fields *f)
+{
+	if (f->nevent_types == 0) {
+		pg_null(batch);
+		return;
+	}
+	pg_array(batch, PG_TEXT);
+	for (size_t i = 0; i < f->nevent_types; i++)
+		pg_text(batch, f->event_types[i]);
+	pg_array_end(batch);
+}
+
+static void
+put_fields(struct pg_batch *batch, const struct subscription_fields *f)
+{
+	pg_text(batch, f->url);
+	types_if_given(batch, f);
+	pg_text(batch, f->ordering);
+	pg_text(batch, f->on_dead);
+	if (f->older_signature < 0)
+		pg_null(batch);
+	else
+		pg_bool(batch, f->older_signature != 0);
+	number_if_given(batch, f->max_attempts);
+	number_if_given(batch, f->max_in_flight);
+	number_if_given(batch, f->retry_base_ms);
+	number_if_given(batch, f->retry_cap_ms);
+	number_if_given(batch, f->timeout_ms);
+	pg_text(batch, f->rate_per_second);
+	number_if_given(batch, f->circuit_after);
 }
 
 void
@@ -28,31 +61,29 @@ subscription_insert(
 	pg_call(batch, STMT_SUBSCRIPTION_INSERT);
 	pg_bigint(batch, s->id);
 	pg_bigint(batch, s->tenant_id);
-	pg_text(batch, s->url);
-	pg_array(batch, PG_TEXT);
-	for (size_t i = 0; i < s->nevent_types; i++)
-		pg_text(batch, s->event_types[i]);
-	pg_array_end(batch);
-	pg_text(batch, s->ordering);
-	pg_text(batch, s->on_dead);
-	pg_bool(batch, s->older_signature);
-	number_or_default(batch, s->max_attempts);
-	number_or_default(batch, s->max_in_flight);
-	number_or_default(batch, s->retry_base_ms);
-	number_or_default(batch, s->retry_cap_ms);
-	number_or_default(batch, s->timeout_ms);
+	pg_text(batch, s->actor);
+	put_fields(batch, &s->fields);
 	pg_text(batch, s->secret_key_id);
 	pg_bytes(batch, s->nonce, SEAL_NONCE);
 	pg_bytes(batch, s->sealed, s->sealed_len);
-	pg_text(batch, s->actor);
+	subscription_get(batch, s->tenant_id, s->id);
+}
+
+static void
+put_which(struct pg_batch *batch, int64_t tenant_id, int64_t id)
+{
+	if (tenant_id == SUBSCRIPTION_ANY_TENANT)
+		pg_null(batch);
+	else
+		pg_bigint(batch, tenant_id);
+	pg_bigint(batch, id);
 }
 
 void
 subscription_get(struct pg_batch *batch, int64_t tenant_id, int64_t id)
 {
 	pg_call(batch, STMT_SUBSCRIPTION_GET);
-	pg_bigint(batch, tenant_id);
-	pg_bigint(batch, id);
+	put_which(batch, tenant_id, id);
 }
 
 void
@@ -101,7 +132,98 @@ subscription_read(struct subscription *out, const struct pg_rows *rows, int row)
 		.retry_base_ms = number(rows, row, "retry_base_ms"),
 		.retry_cap_ms = number(rows, row, "retry_cap_ms"),
 		.timeout_ms = number(rows, row, "timeout_ms"),
+		.rate_per_second = text(rows, row, "rate_per_second"),
+		.circuit_after = number(rows, row, "circuit_after"),
+		.version = big(rows, row, "version"),
 		.created_at = big(rows, row, "created_at"),
 		.updated_at = big(rows, row, "updated_at"),
 	};
+}
+
+/* The answers of a change. */
+enum { HELD, CHANGED, GOT };
+
+static void
+put_change(struct pg_batch *batch, const struct subscription_change *c)
+{
+	put_which(batch, c->tenant_id, c->id);
+	if (c->versions == NULL) {
+		pg_null(batch);
+	} else {
+		pg_array(batch, PG_BIGINT);
+		for (size_t i = 0; i < c->nversions; i++)
+			pg_bigint(batch, c->versions[i]);
+		pg_array_end(batch);
+	}
+	pg_text(batch, c->actor);
+}
+
+static void
+hold(struct pg_batch *batch, const struct subscription_change *change)
+{
+	pg_call(batch, STMT_SUBSCRIPTION_HOLD);
+	put_which(batch, change->tenant_id, change->id);
+}
+
+void
+subscription_update(struct pg_batch *batch,
+    const struct subscription_change *change,
+    const struct subscription_fields *fields)
+{
+	hold(batch, change);
+	pg_call(batch, STMT_SUBSCRIPTION_UPDATE);
+	put_change(batch, change);
+	put_fields(batch, fields);
+	subscription_get(batch, change->tenant_id, change->id);
+}
+
+/* The state to which a move goes, from which ones, and its name afterwards. */
+static const struct {
+	const char *done;
+	const char *from[3]; /* NULL: no more */
+	const char *to;
+} moves[] = {
+	[SUBSCRIPTION_PAUSE] = { "paused", { "active" }, "paused" },
+	[SUBSCRIPTION_RESUME] = { "resumed", { "paused" }, "active" },
+	[SUBSCRIPTION_DISABLE] = { "disabled", { "active", "paused" },
+	    "disabled" },
+	[SUBSCRIPTION_ENABLE] = { "enabled", { "disabled" }, "active" },
+	[SUBSCRIPTION_DELETE] = { "deleted", { "active", "paused", "disabled" },
+	    "deleted" },
+};
+
+void
+subscription_move(struct pg_batch *batch,
+    const struct subscription_change *change, enum subscription_move move)
+{
+	hold(batch, change);
+	pg_call(batch, STMT_SUBSCRIPTION_MOVE);
+	put_change(batch, change);
+	pg_text(batch, moves[move].done);
+	pg_array(batch, PG_TEXT);
+	for (int i = 0; i < 3 && moves[move].from[i] != NULL; i++)
+		pg_text(batch, moves[move].from[i]);
+	pg_array_end(batch);
+	pg_text(batch, moves[move].to);
+	subscription_get(batch, change->tenant_id, change->id);
+}
+
+static bool
+says(const struct pg_rows *rows, const char *column)
+{
+	return pg_get_bool(rows, 0, pg_column(rows, column));
+}
+
+enum subscription_answer
+subscription_changed(struct subscription *out, struct pg_rows *const *rows)
+{
+	if (pg_count(rows[GOT]) > 0)
+		subscription_read(out, rows[GOT], 0);
+	if (pg_count(rows[CHANGED]) == 0)
+		return SUBSCRIPTION_MISSING;
+	if (says(rows[CHANGED], "is_stale"))
+		return SUBSCRIPTION_STALE;
+	if (says(rows[CHANGED], "is_refused"))
+		return SUBSCRIPTION_REFUSED;
+	return SUBSCRIPTION_CHANGED;
 }

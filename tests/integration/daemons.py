@@ -81,7 +81,9 @@ class Program:
         return self
 
     def start(self):
-        self.launch()
+        return self.launch().wait_ready()
+
+    def wait_ready(self):
         until(self._is_ready, f"{self.name} is ready", seconds=30)
         return self
 

@@ -49,12 +49,13 @@ def ordinary_user():
 
 
 class Cluster:
-    """The server; use it as a context manager."""
+    """The server; use it as a context manager.  `settings` add to SETTINGS."""
 
-    def __init__(self):
+    def __init__(self, **settings):
         # Not in pytest's folder: that one is closed to the server's user, and
         # its long name may not fit into a socket's address.
         self.dir = Path(tempfile.mkdtemp(prefix="postrider-pg-", dir="/tmp"))
+        self.settings = {**SETTINGS, **settings, "unix_socket_directories": str(self.dir)}
         self.data = self.dir / "data"
         self.log = self.dir / "log"
         self.process = None
@@ -95,8 +96,7 @@ class Cluster:
             raise RuntimeError(f"initdb failed:\n{done.stdout}")
 
     def start(self):
-        settings = {**SETTINGS, "unix_socket_directories": self.dir}
-        options = [f"--{name}={value}" for name, value in settings.items()]
+        options = [f"--{name}={value}" for name, value in self.settings.items()]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 self._command("postgres", "-D", str(self.data), *options),

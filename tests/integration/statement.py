@@ -19,7 +19,7 @@ def append(connection, tenant, subscription, event_id, asset):
     """The first half of an acceptance: the event and its delivery."""
     body = json.dumps({"id": event_id, "asset": asset, "data": {}}).encode()
     statement(connection, "event_accept", [tenant], [event_id], ["t"], [asset], [b"x" * 32],
-              [body], [1])
+              [body], [1], [None])
     statement(connection, "delivery_append", [tenant], [event_id], [subscription], [asset])
 
 
@@ -33,3 +33,36 @@ def accept(connection, tenant, subscription, event_id, asset):
     """Acceptance as ingest does it, up to the commit."""
     append(connection, tenant, subscription, event_id, asset)
     announce(connection, subscription)
+
+
+MARGIN = 5_000_000  # microseconds that a lease outlives the longest attempt
+BEGIN_WITHIN = 100_000
+
+
+def claim(connection, worker="worker", limit=500):
+    """The second half of a pass: turns, and lanes of them; returns {lane: token}."""
+    statement(connection, "turn_take", limit, 0, [], [])
+    cursor = statement(connection, "lane_claim", limit, worker, MARGIN, BEGIN_WITHIN)
+    names = [column.name for column in cursor.description]
+    rows = [dict(zip(names, row)) for row in cursor.fetchall()]
+    return {row["lane_id"]: row["lease_token"] for row in rows}
+
+
+def record(connection, lane, token, verdict, wait_us=0, version=1):
+    """The first half of a record: the outcome of one attempt."""
+    statement(connection, "lane_hold", [lane])
+    return statement(connection, "delivery_record", [lane], [token], [version], [verdict],
+                     [wait_us], ["answered"], [200], [1000], [None], [None], [False], True,
+                     MARGIN).fetchall()
+
+
+def settle(connection, subscription, lane, says=0):
+    """The second half; `says` as turn_settle takes it."""
+    statement(connection, "turn_share", [subscription])
+    return statement(connection, "turn_settle", [subscription], [lane], [says]).fetchall()
+
+
+def rest(connection, subscription):
+    """Let a turn rest that has nothing to claim."""
+    statement(connection, "turn_exclude", [subscription])
+    statement(connection, "turn_rest", [subscription])

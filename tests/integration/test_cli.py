@@ -50,8 +50,9 @@ def test_a_tenant_that_is_not_there_is_a_failure(cli, tenant):
 
 @pytest.mark.parametrize("command", [
     "tenant create a b", "tenant list x", "key create --role operator x", "key list x",
-    "key revoke 1 2", "subscription list --tenant a x", "migrate x", "keygen /nowhere/a x",
-    "doctor x", "version x", "help x"])
+    "key revoke 1 2", "subscription list --tenant a x", "subscription pause 1 2",
+    "subscription delete 1 2", "migrate x", "keygen /nowhere/a x", "doctor x", "version x",
+    "help x"])
 def test_a_surplus_operand_is_a_usage_error_and_nothing_is_done(command):
     # No database is asked.
     words = command.split()
@@ -67,7 +68,8 @@ def test_a_key_is_not_revoked_by_halves(cli, tenant):
 
 @pytest.mark.parametrize("command, what", [
     ("tenant create", "NAME"), ("key revoke", "ID"), ("keygen", "FILE"),
-    ("key create", "--role publisher|admin|operator"), ("subscription list", "--tenant NAME")])
+    ("key create", "--role publisher|admin|operator"), ("subscription list", "--tenant NAME"),
+    ("subscription pause", "ID"), ("subscription delete", "ID")])
 def test_what_a_command_needs_stands_in_its_usage_and_is_asked_for(command, what):
     words = command.split()
     assert f"postrider {command} {what} [" in Cli({})(*words, "--help").replace("\n", " [")
@@ -171,7 +173,9 @@ def test_the_database_takes_every_possible_key(cli, tenant):
 
 @pytest.mark.parametrize("operand", ["x", "0", "1x", "99999999999999999999"])
 def test_an_id_that_is_none_is_a_usage_error(operand):
-    assert "an id is a number" in refused(Cli({}), 2, "key", "revoke", operand)
+    # No database is asked.
+    for words in (("key", "revoke"), ("subscription", "enable")):
+        assert "an id is a number" in refused(Cli({}), 2, *words, operand)
 
 
 def test_all_subscriptions_of_a_tenant_are_listed(cli, api, tenant, db):
@@ -188,6 +192,38 @@ def test_all_subscriptions_of_a_tenant_are_listed(cli, api, tenant, db):
     cli.json("tenant", "create", "other")
     assert cli.json("subscription", "list", "--tenant", "other") == []
     assert "no such tenant" in refused(cli, 1, "subscription", "list", "--tenant", "nobody")
+
+
+def test_a_subscription_is_paused_and_goes_on(cli, api, db):
+    made = api.subscribe("http://127.0.0.1:9/", rate_per_second=0.5)["id"]
+
+    def state():
+        return api.get(f"/v1/subscriptions/{made}").expect(200)["state"]
+
+    for command, after in (("pause", "paused"), ("resume", "active"), ("disable", "disabled"),
+                           ("enable", "active"), ("enable", "active")):
+        said = cli.json("subscription", command, made)
+        assert (said["id"], said["state"], said["rate_per_second"]) == (made, after, 0.5)
+        assert state() == after
+    assert "url" in cli("subscription", "pause", made)
+    assert "it is paused: resume it first" in refused(cli, 1, "subscription", "enable", made)
+    cli("subscription", "disable", made)
+    for command in ("pause", "resume"):
+        said = refused(cli, 1, "subscription", command, made)
+        assert "it is disabled: enable it first" in said
+    assert db.rows("SELECT action, subject FROM postrider.audit WHERE actor = 'cli'"
+                   " AND action ~ '^subscription' ORDER BY id") == [
+        (f"subscription.{done}", made) for done in
+        ("paused", "resumed", "disabled", "enabled", "paused", "disabled")]
+
+
+def test_a_subscription_is_deleted_once(cli, api, tenant):
+    made = api.subscribe("http://127.0.0.1:9/")["id"]
+    assert cli.json("subscription", "delete", made) == {"id": made, "state": "deleted"}
+    api.get(f"/v1/subscriptions/{made}").expect(404)
+    assert cli.json("subscription", "list", "--tenant", tenant) == []
+    for command in ("delete", "pause", "resume", "disable", "enable"):
+        assert "there is no such subscription" in refused(cli, 1, "subscription", command, made)
 
 
 def test_a_table_is_for_people(cli, tenant):
@@ -248,7 +284,7 @@ GRANTS = """
      UNION ALL
     SELECT a.grantee::regrole::text, a.privilege_type, c.relname, t.attname
       FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a
-     WHERE c.relnamespace = 'postrider'::regnamespace
+     WHERE c.relnamespace = 'postrider'::regnamespace AND NOT t.attisdropped
        AND a.grantee::regrole::text IN ('postrider_ingest', 'postrider_dispatch')
      ORDER BY 1, 2, 3, 4"""
 
@@ -359,7 +395,8 @@ def test_a_command_without_a_database_says_so_at_once(tmp_path):
 def test_help_names_every_command(cli):
     help_text = cli("help")
     for words in ("migrate [--status]", "tenant create NAME", "key create", "key revoke ID",
-                  "subscription list", "keygen FILE", "doctor", "Exit status", "database_role"):
+                  "subscription list", "subscription pause ID", "keygen FILE", "doctor",
+                  "Exit status", "database_role"):
         assert words in help_text
     assert cli("--help") == help_text
     assert cli("migrate", "--help").startswith("postrider migrate [--status] [--json]")

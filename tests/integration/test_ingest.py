@@ -157,7 +157,8 @@ def subscribe_many(db, n):
                f" generate_series(1, {n}) AS g GROUP BY g RETURNING id, tenant_id),"
                " p AS (INSERT INTO postrider.subscription_pattern"
                " SELECT tenant_id, '*', id FROM made)"
-               " INSERT INTO postrider.turn (subscription_id) SELECT id FROM made")
+               " INSERT INTO postrider.turn (subscription_id, tenant_id)"
+               " SELECT id, tenant_id FROM made")
 
 
 def test_a_wide_fan_out_is_parted_among_transactions(api, db, admin_key):

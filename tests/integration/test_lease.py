@@ -82,7 +82,8 @@ def test_a_lease_that_ran_out_cannot_record(api, make_dispatch, db, endpoint):
     dispatch = make_dispatch(lease_margin="20s", poll="1h")
     api.event({"n": 1})
     until(lambda: endpoint.requests, "the request is under way")
-    db.execute("UPDATE postrider.lane SET lease_until = now() - interval '1 hour'")
+    db.execute("UPDATE postrider.lane SET lease_until = now() - interval '1 hour',"
+               " look_at = now()")
     until(lambda: "lease was lost" in dispatch.log() or ("lease_expired",) in db.rows(
         "SELECT ended FROM postrider.attempt"), "its outcome is refused")
     assert ("timed_out",) not in db.rows("SELECT ended FROM postrider.attempt")
@@ -130,11 +131,13 @@ def test_a_lease_is_recorded_as_expired_only_once_it_is_ours(api, make_dispatch,
     first.kill(signal.SIGKILL)
     db.execute("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
                " $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$")
-    db.execute("CREATE TRIGGER slow BEFORE UPDATE OF served_at ON postrider.turn"
-               " FOR EACH ROW EXECUTE FUNCTION slow()")
+    db.execute("CREATE TRIGGER slow BEFORE UPDATE OF lease_token ON postrider.lane"
+               " FOR EACH ROW WHEN (NEW.asset = 'b' AND NEW.lease_token IS NOT NULL)"
+               " EXECUTE FUNCTION slow()")
     second = make_dispatch()
     until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "nothing is due")
-    db.execute("UPDATE postrider.lane SET lease_until = now() - interval '1 hour'")
+    db.execute("UPDATE postrider.lane SET lease_until = now() - interval '1 hour',"
+               " look_at = now()")
     api.event({"n": 2}, asset="b")
     until(lambda: attempts(db) == [(1, "lease_expired"), (1, "answered"), (2, "answered")],
           "both are delivered")
@@ -209,7 +212,7 @@ def test_a_lane_whose_delivery_is_gone_is_shown_and_goes_on(
     api.event({"n": 1}, asset="a")
     api.event({"n": 2}, asset="a")
     db.execute("DELETE FROM postrider.delivery WHERE id = (SELECT head_id FROM postrider.lane)")
-    assert db.value("SELECT why FROM postrider.stuck") == "its delivery is gone"
+    assert db.value("SELECT state FROM postrider.assets") == "gone"
     make_dispatch()
     until(lambda: db.rows("SELECT state FROM postrider.deliveries") == [("delivered",)],
           "what stands behind it is delivered")

@@ -4,10 +4,9 @@ import threading
 
 import pytest
 
-from .statement import accept, announce, append, statement
+from . import statement
+from .statement import accept, announce, append, record, settle
 from .wait import until
-
-MARGIN = 5_000_000
 
 
 @pytest.fixture
@@ -16,7 +15,8 @@ def subscription(db):
     tenant = db.value("INSERT INTO postrider.tenant (name) VALUES ('acme') RETURNING id")
     made = db.value("INSERT INTO postrider.subscription (tenant_id, url) VALUES (%s,"
                     " 'https://example.com/') RETURNING id", (tenant,))
-    db.execute("INSERT INTO postrider.turn (subscription_id) VALUES (%s)", (made,))
+    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id) VALUES (%s, %s)",
+               (made, tenant))
     return tenant, made
 
 
@@ -68,29 +68,14 @@ def put(db, cluster, subscription, *assets):
 def claim(db, cluster):
     """Lease all that is due, as one dispatcher; returns {asset: (lane, token)}."""
     with cluster.connect(db.name) as connection, connection.transaction():
-        statement(connection, "turn_take", 64)
-        statement(connection, "lane_claim", 500, "worker", MARGIN)
+        statement.claim(connection)
     return {asset: (lane, token) for asset, lane, token in db.rows(
         "SELECT asset, id, lease_token FROM postrider.lane WHERE lease_token IS NOT NULL")}
 
 
-def record(connection, lane, token, verdict, wait_us):
-    """The first half of a record: the outcome."""
-    statement(connection, "lane_hold", [lane])
-    statement(connection, "delivery_record", [lane], [token], [verdict], [wait_us],
-              ["answered"], [200], [1000], [None], [None], [False], True, MARGIN)
-
-
-def settle(connection, subscription):
-    """The second half."""
-    statement(connection, "turn_share", [subscription])
-    statement(connection, "turn_settle", [subscription])
-
-
 def rest(db, cluster, subscription):
     with cluster.connect(db.name) as connection, connection.transaction():
-        statement(connection, "turn_exclude", [subscription])
-        statement(connection, "turn_rest", [subscription])
+        statement.rest(connection, subscription)
 
 
 def turn(db):
@@ -105,7 +90,7 @@ def test_a_record_locks_lanes_in_the_order_of_acceptance(db, cluster, subscripti
     put(db, cluster, subscription, "a", "b")
     leases = claim(db, cluster)
     append(first, *subscription, "next-a", "a")
-    join = in_thread(lambda: statement(
+    join = in_thread(lambda: statement.statement(
         second, "lane_hold", [leases[asset][0] for asset in "ba"]))
     until(lambda: waiting(db) == 1, "the record waits for lane a")
     append(first, *subscription, "next-b", "b")
@@ -119,11 +104,11 @@ def test_two_records_at_once_wake_for_the_earlier_lane(db, cluster, subscription
     put(db, cluster, subscription, "a", "b")
     leases = claim(db, cluster)
     rest(db, cluster, subscription[1])
-    assert turn(db) == ("idle", None)
+    assert turn(db)[0] == "idle"
     record(first, *leases["a"], "retry", 1_000_000)
-    settle(first, subscription[1])
+    settle(first, subscription[1], leases["a"][0])
     record(second, *leases["b"], "retry", 60_000_000)
-    join = in_thread(lambda: settle(second, subscription[1]))
+    join = in_thread(lambda: settle(second, subscription[1], leases["b"][0]))
     until(lambda: waiting(db) == 1, "the second waits for the turn")
     first.commit()
     join()
@@ -143,7 +128,7 @@ def test_work_that_comes_while_a_slot_falls_free_is_not_forgotten(
     assert turn(db) == ("limit", None)
     append(first, *subscription, "b", "b")
     record(second, *leases["a"], "delivered", 0)
-    settle(second, subscription[1])
+    settle(second, subscription[1], leases["a"][0])
     announce(first, subscription[1])
     first.commit()
     second.commit()
@@ -161,7 +146,7 @@ def test_a_slot_that_is_handed_back_does_not_wake_a_turn_at_its_limit(
     assert turn(db) == ("limit", None)
     with cluster.connect(db.name) as connection, connection.transaction():
         record(connection, *leases["a"], "delivered", 0)
-        settle(connection, subscription[1])
+        settle(connection, subscription[1], leases["a"][0])
     assert db.value("SELECT count(lease_token) FROM postrider.lane") == 1, "handed back"
     assert turn(db) == ("limit", None)
 
@@ -174,9 +159,9 @@ def test_a_turn_that_gets_work_is_not_waited_for(db, cluster, subscription, sess
     append(first, *subscription, "b", "b")
     announce(first, subscription[1])
     second.execute("SET lock_timeout = '1s'")
-    statement(second, "turn_exclude", [subscription[1]])
+    statement.statement(second, "turn_exclude", [subscription[1]])
     first.commit()
-    statement(second, "turn_rest", [subscription[1]])
+    statement.statement(second, "turn_rest", [subscription[1]])
     second.commit()
     assert turn(db) == (None, None)
 
@@ -189,8 +174,8 @@ def test_what_could_not_be_excluded_does_not_rest(db, cluster, subscription, ses
     second.execute("SET lock_timeout = '1s'")
     append(first, *subscription, "b", "b")
     announce(first, subscription[1])
-    statement(second, "turn_exclude", [subscription[1]])
-    statement(second, "turn_rest", [subscription[1]])
+    statement.statement(second, "turn_exclude", [subscription[1]])
+    statement.statement(second, "turn_rest", [subscription[1]])
     first.commit()
     second.commit()
     assert turn(db) == (None, None)
@@ -206,5 +191,5 @@ def test_a_busy_lane_lets_its_neighbours_have_a_turn(db, cluster, subscription):
                " WHERE due_at IS NOT NULL")
     with cluster.connect(db.name) as connection, connection.transaction():
         record(connection, *leases["a"], "delivered", 0)
-        settle(connection, subscription[1])
+        settle(connection, subscription[1], leases["a"][0])
     assert set(claim(db, cluster)) == {"b"}

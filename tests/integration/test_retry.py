@@ -216,6 +216,7 @@ def test_a_thousand_retries_spread(api, dispatch, db, endpoint):
     endpoint.script(503)
     api.subscribe(endpoint.url, ordering="none", retry_base_ms=60000, retry_cap_ms=60000,
                   max_in_flight=1000)
+    db.execute("UPDATE postrider.subscription SET circuit_after = 0")
     for _ in range(200):
         api.event({})
     until(lambda: db.value("SELECT count(*) FROM postrider.deliveries"

@@ -17,9 +17,10 @@ VIEWS = ["deliveries", "backlog", "dead_letters", "endpoint_health", "stuck"]
 MAY_READ = {
     "postrider_reader": {"attempt", "schema_migration"},
     "postrider_ingest": {"tenant", "api_key", "subscription", "subscription_pattern", "turn",
-                         "event", "delivery", "lane", "schema_migration"},
+                         "event", "delivery", "lane", "dead_letter", "schema_migration"},
     "postrider_dispatch": {"subscription", "subscription_secret", "turn", "event",
-                           "delivery", "lane", "schema_migration"},
+                           "delivery", "lane", "attempt", "dead_letter",
+                           "schema_migration"},
 }
 
 MUST_FAIL = {
@@ -30,10 +31,14 @@ MUST_FAIL = {
     ],
     "postrider_ingest": [
         "UPDATE postrider.subscription SET tenant_id = 1",
-        "UPDATE postrider.delivery SET state = 'delivered'",
-        "UPDATE postrider.lane SET head_id = 1",
+        "DELETE FROM postrider.subscription",
+        "SELECT sealed FROM postrider.subscription_secret",
+        "UPDATE postrider.turn SET tenant_id = 1",
+        "UPDATE postrider.delivery SET event_no = 1",
+        "DELETE FROM postrider.delivery",
         "UPDATE postrider.lane SET lease_token = NULL",
-        "DELETE FROM postrider.lane",
+        "UPDATE postrider.lane SET subscription_id = 1",
+        "UPDATE postrider.replay_job SET replayed = 1",
         "UPDATE postrider.event SET body = ''",
         "DELETE FROM postrider.event",
         "INSERT INTO postrider.api_key (role, name, hash) VALUES ('operator', 'x', '')",
@@ -44,10 +49,11 @@ MUST_FAIL = {
         "UPDATE postrider.subscription SET url = ''",
         "UPDATE postrider.delivery SET event_no = 1",
         "UPDATE postrider.turn SET subscription_id = 1",
-        "UPDATE postrider.event SET body = ''",
+        "UPDATE postrider.event SET event_id = ''",
         "INSERT INTO postrider.event (tenant_id, event_id, type, fingerprint, fan_out)"
         " VALUES (1, 'x', 'x', '', 0)",
-        "DELETE FROM postrider.attempt",
+        "UPDATE postrider.attempt SET ended = ''",
+        "DELETE FROM postrider.event",
         "UPDATE postrider.audit SET actor = 'x'",
         "DELETE FROM postrider.audit",
     ],

@@ -8,6 +8,7 @@ from sources import ROOT, Report, files
 FOLDERS = (
     ("tests/unit", "test_*.c", "unit"),
     ("tests/integration", "test_*.py", "integration"),
+    ("tests/checker", "test_*.py", "checker"),
     ("tests/fuzz", "fuzz_*.c", "fuzz"),
 )
 

@@ -74,6 +74,7 @@ struct world {
 	struct pg *pg;
 
 	int readies, downs, notes, dones;
+	bool has_text; /* of the last notes */
 	struct err down; /* the last */
 	bool failed; /* how the last batch ended */
 	struct err err;
@@ -110,11 +111,12 @@ on_down(void *arg, const struct err *err)
 }
 
 static inline void
-on_note(void *arg)
+on_note(void *arg, bool has_text)
 {
 	struct world *w = arg;
 
 	w->notes++;
+	w->has_text = has_text;
 	close_if_asked(w);
 }
 

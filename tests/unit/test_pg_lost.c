@@ -191,11 +191,13 @@ test_notifications_arrive_idle_and_beside_a_batch(void **state)
 	admin_run(w, "NOTIFY \"odd \"\"channel\"\"\"");
 	until_more(w, &w->dones, 0, "the batch ends");
 	until_more(w, &w->notes, 1, "a notification");
+	assert_false(w->has_text);
 
 	terminate(w, backend(w));
 	until_more(w, &w->readies, 1, "it is back");
-	admin_run(w, "NOTIFY \"odd \"\"channel\"\"\"");
+	admin_run(w, "NOTIFY \"odd \"\"channel\"\"\", 'text'");
 	until_more(w, &w->notes, 2, "a notification");
+	assert_true(w->has_text);
 }
 
 /* The connection cannot be made for good; `text` is in what `down` is told. */

@@ -1,0 +1,321 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "call.h"
+#include "core/json.h"
+#include "desk.h"
+#include "http/server.h"
+#include "ingest.h"
+#include "pg/row.h"
+#include "problem.h"
+#include "replay_form.h"
+#include "replays.h"
+#include "store/replay.h"
+#include "subscriptions.h"
+
+enum { JOBS_SHOWN = 100 };
+
+/* The id of a delivery or a replay; 0, which nothing has, if it is none. */
+static int64_t
+inner_id(const struct call *call)
+{
+	const char *text = call->inner_id;
+	long long number;
+
+	if (text[strspn(text, "0123456789")] != '\0')
+		return 0;
+	errno = 0;
+	number = strtoll(text, NULL, 10);
+	return errno == 0 ? number : 0;
+}
+
+static struct replay_asked
+ask(const struct call *call, char actor[SUBSCRIPTIONS_ACTOR])
+{
+	subscriptions_actor(actor, call);
+	return (struct replay_asked){
+		.tenant_id = call->key.tenant_id,
+		.subscription_id = subscriptions_id(call),
+		.id = inner_id(call),
+		.actor = actor,
+	};
+}
+
+typedef void put_fn(struct pg_batch *batch, const struct replay_asked *asked);
+
+/* Send what `put` puts. */
+static void
+submit(struct call *call, put_fn *put, pg_done_fn *done)
+{
+	struct pg_batch *batch = pg_batch_new();
+	char actor[SUBSCRIPTIONS_ACTOR];
+	struct replay_asked asked = ask(call, actor);
+	struct err err;
+
+	if (batch == NULL) {
+		problem_reply(call, 503, "out of memory");
+		return;
+	}
+	put(batch, &asked);
+	if (desk_submit(call->ingest->desk, batch, done, call, &err) != 0)
+		problem_reply_err(call, &err);
+}
+
+static void
+reply_delivery(
+    struct call *call, const struct replay_answer *answer, int status)
+{
+	struct buf body = { 0 };
+
+	buf_puts(&body, "{\"id\":");
+	call_put_id(&body, inner_id(call));
+	buf_puts(&body, ",\"state\":");
+	json_quote(&body, answer->state, strlen(answer->state));
+	buf_printf(
+	    &body, ",\"generation\":%d,\"held_by\":", answer->generation);
+	if (answer->held_by == 0)
+		buf_puts(&body, "null");
+	else
+		call_put_id(&body, answer->held_by);
+	buf_puts(&body, "}");
+	call_json(call, status, &body);
+}
+
+static void
+refuse_delivery(struct call *call, const struct replay_answer *answer)
+{
+	if (strcmp(answer->state, "dead") != 0)
+		problem_reply(call, 409,
+		    "only a dead letter can be retried or discarded, and this "
+		    "delivery is %s",
+		    answer->state);
+	else if (answer->is_purged)
+		problem_reply(call, 409,
+		    "its payload was purged, so it cannot be sent again: post "
+		    "the event anew under another id, or discard this");
+	else
+		problem_reply(call, 409, "it changed just now; try again");
+}
+
+static void
+answer_delivery(
+    struct call *call, const struct pg_rows *rows, int status_if_done)
+{
+	struct replay_answer answer;
+
+	if (!replay_answer_read(&answer, rows))
+		problem_reply(
+		    call, 404, "this subscription has no such delivery");
+	else if (answer.is_done)
+		reply_delivery(call, &answer, status_if_done);
+	else
+		refuse_delivery(call, &answer);
+}
+
+static void
+on_retried(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	if (err != NULL)
+		problem_reply_err(arg, err);
+	else
+		answer_delivery(arg, rows[REPLAY_RETRY_ROWS], 202);
+}
+
+void
+replays_retry(struct call *call)
+{
+	submit(call, replay_retry, on_retried);
+}
+
+static void
+on_discarded(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	if (err != NULL)
+		problem_reply_err(arg, err);
+	else
+		answer_delivery(arg, rows[REPLAY_DISCARD_ROWS], 200);
+}
+
+void
+replays_discard(struct call *call)
+{
+	submit(call, replay_discard, on_discarded);
+}
+
+static void
+put_text(struct buf *out, const char *name, const char *text)
+{
+	buf_printf(out, ",\"%s\":", name);
+	json_quote(out, text, strlen(text));
+}
+
+static void
+put_time(struct buf *out, const char *name, usec_t time)
+{
+	buf_printf(out, ",\"%s\":", name);
+	if (time < 0)
+		buf_puts(out, "null");
+	else
+		call_put_time(out, time);
+}
+
+static void
+put_job(struct buf *out, const struct replay_job *job)
+{
+	buf_puts(out, "{\"id\":");
+	call_put_id(out, job->id);
+	buf_puts(out, ",\"subscription_id\":");
+	call_put_id(out, job->subscription_id);
+	put_text(out, "what", job->what);
+	put_text(out, "state", job->state);
+	put_time(out, "since", job->since);
+	put_time(out, "until", job->until);
+	buf_printf(out,
+	    ",\"rate_per_second\":%d,\"examined\":%" PRId64
+	    ",\"replayed\":%" PRId64 ",\"refused\":%" PRId64,
+	    job->rate_per_second, job->examined, job->replayed, job->refused);
+	put_text(out, "created_by", job->created_by);
+	put_time(out, "created_at", job->created_at);
+	put_time(out, "finished_at", job->finished_at);
+	buf_puts(out, "}");
+}
+
+/* One job, or what there is none of. */
+static void
+reply_job(struct call *call, int status, const struct pg_rows *rows,
+    const char *missing)
+{
+	struct buf body = { 0 };
+	struct replay_job job;
+	char location[96];
+
+	if (!replay_job_read(&job, rows, 0)) {
+		problem_reply(call, 404, "%s", missing);
+		return;
+	}
+	if (status == 202) {
+		(void)snprintf(location, sizeof(location),
+		    "/v1/subscriptions/%" PRId64 "/replays/%" PRId64,
+		    job.subscription_id, job.id);
+		request_add_header(call->request, "Location", location);
+	}
+	put_job(&body, &job);
+	call_json(call, status, &body);
+}
+
+static void
+on_started(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	if (err != NULL)
+		problem_reply_err(arg, err);
+	else
+		reply_job(arg, 202, rows[0], "there is no such subscription");
+}
+
+/* Begin what `order`, whose `what` is set, and the form say. */
+static void
+start(struct call *call, struct replay_order *order)
+{
+	char pointer[REPLAY_POINTER_SIZE], actor[SUBSCRIPTIONS_ACTOR];
+	struct replay_asked asked = ask(call, actor);
+	struct pg_batch *batch;
+	struct err err;
+	size_t len;
+	const char *text = request_body(call->request, &len);
+
+	if (replay_form_read(order, text, len, pointer, &err) != 0) {
+		subscriptions_refuse_form(call, pointer, &err);
+		return;
+	}
+	batch = pg_batch_new();
+	if (batch == NULL) {
+		problem_reply(call, 503, "out of memory");
+		return;
+	}
+	replay_start(batch, &asked, order);
+	if (desk_submit(call->ingest->desk, batch, on_started, call, &err) != 0)
+		problem_reply_err(call, &err);
+}
+
+void
+replays_post_dead(struct call *call)
+{
+	start(call, &(struct replay_order){ .what = "dead" });
+}
+
+void
+replays_post_events(struct call *call)
+{
+	start(call, &(struct replay_order){ .what = "events" });
+}
+
+static void
+on_listed(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct call *call = arg;
+	struct buf body = { 0 };
+	struct replay_job job;
+
+	if (err != NULL) {
+		problem_reply_err(call, err);
+	} else if (pg_count(rows[0]) == 0) {
+		subscriptions_missing(call);
+	} else {
+		buf_puts(&body, "{\"replays\":[");
+		for (int i = 0; replay_job_read(&job, rows[0], i); i++) {
+			buf_puts(&body, i == 0 ? "" : ",");
+			put_job(&body, &job);
+		}
+		buf_puts(&body, "]}");
+		call_json(call, 200, &body);
+	}
+}
+
+static void
+put_list(struct pg_batch *batch, const struct replay_asked *asked)
+{
+	replay_list(batch, asked, JOBS_SHOWN);
+}
+
+void
+replays_list(struct call *call)
+{
+	submit(call, put_list, on_listed);
+}
+
+static void
+on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	if (err != NULL)
+		problem_reply_err(arg, err);
+	else
+		reply_job(
+		    arg, 200, rows[0], "this subscription has no such replay");
+}
+
+void
+replays_get(struct call *call)
+{
+	submit(call, replay_get, on_got);
+}
+
+static void
+on_cancelled(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	if (err != NULL)
+		problem_reply_err(arg, err);
+	else
+		reply_job(arg, 200, rows[REPLAY_CANCEL_ROWS],
+		    "this subscription has no such replay");
+}
+
+void
+replays_delete(struct call *call)
+{
+	submit(call, replay_cancel, on_cancelled);
+}
