@@ -1,0 +1,118 @@
+"""A dispatcher's side of the database: its session, its statements, its transactions.
+
+How each statement is called stands here and nowhere else in the benches and the
+tests of plans.  It follows src/store and src/dispatch/claimer.c.
+"""
+
+import re
+from collections import namedtuple
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+STATEMENTS = ("lane_reclaim", "turn_wake", "turn_take", "lane_claim", "turn_exclude",
+              "turn_rest", "turn_next", "lane_hold", "delivery_record", "turn_share", "turn_settle")
+
+RECLAIMS, WAKES, TURNS = 200, 1000, 200 # most in one pass
+MARGIN, BEGIN_WITHIN = 5_000_000, 100_000  # microseconds
+
+
+Lease = namedtuple("Lease", "lane token subscription version")
+
+
+def settings():
+    """What src/store/session.c sets."""
+    return re.findall(r'\{ "(\w+)", "(\w+)" \}', (ROOT / "src/store/session.c").read_text())
+
+
+def text(value):
+    """A value as PostgreSQL reads it; None is NULL."""
+    if isinstance(value, list):
+        return "{" + ",".join("NULL" if v is None else str(v) for v in value) + "}"
+    return None if value is None else str(value)
+
+
+class Dispatcher:
+    """Runs the statements on a connection, in the transactions of the program."""
+
+    def __init__(self, connection, worker="w"):
+        self.connection = connection
+        self.worker = worker
+        self.look_from = None  # where to look for what is past
+        self.tenant = 0  # where the round goes on
+        self.after = {}  # and where in each tenant
+        for name, value in settings():
+            connection.execute(f"SET {name} = {value}")
+        for name in STATEMENTS:
+            sql = (ROOT / "sql" / f"{name}.sql").read_text()
+            self._done(connection.pgconn.prepare(name.encode(), sql.encode()))
+
+    def _done(self, result):
+        if result.error_message:
+            raise RuntimeError(result.error_message.decode())
+        return result
+
+    def run(self, name, *values):
+        """Run one statement; returns its rows, as dicts of text."""
+        values = [text(value) for value in values]
+        result = self._done(self.connection.pgconn.exec_prepared(
+            name.encode(), [value if value is None else value.encode() for value in values]))
+        columns = [result.fname(i).decode() for i in range(result.nfields)]
+        return [{column: result.get_value(row, i) for i, column in enumerate(columns)}
+                for row in range(result.ntuples)]
+
+    @contextmanager
+    def transaction(self):
+        self._done(self.connection.pgconn.exec_(b"BEGIN"))
+        yield
+        self._done(self.connection.pgconn.exec_(b"COMMIT"))
+
+    def reclaim(self, sweeps=False):
+        self.run("lane_reclaim", self.worker, RECLAIMS, MARGIN,
+                 None if sweeps else self.look_from)
+
+    def claim(self, room, sweeps=False):
+        """One pass: at most `room` lanes.  Returns the subscriptions whose turn it was."""
+        look_from = None if sweeps else self.look_from
+        with self.transaction():
+            self.reclaim(sweeps)
+            woken = self.run("turn_wake", WAKES, look_from)
+            taken = self.run("turn_take", min(room, TURNS), self.tenant,
+                             list(self.after), list(self.after.values()))
+            self.run("lane_claim", room, self.worker, MARGIN, BEGIN_WITHIN)
+            self.run("turn_next", look_from)
+        for row in woken:
+            self.look_from = int(row["look_from"])
+        for row in taken:
+            self.tenant = int(row["tenant_id"])
+            self.after.pop(self.tenant, None)
+            if row["last_id"] is not None:
+                self.after[self.tenant] = int(row["last_id"])
+        return [int(row["subscription_id"]) for row in taken]
+
+    def rest(self, subscriptions):
+        """Put to rest what was claimed for in vain."""
+        with self.transaction():
+            self.run("turn_exclude", subscriptions)
+            self.run("turn_rest", subscriptions)
+
+    def leases(self):
+        """What we hold, in order of lanes."""
+        return [Lease(*row) for row in self.connection.execute(
+            "SELECT l.id, l.lease_token, l.subscription_id, s.version FROM postrider.lane l"
+            " JOIN postrider.subscription s ON s.id = l.subscription_id"
+            " WHERE l.look_at IS NOT NULL AND l.lease_worker = %s ORDER BY l.id",
+            (self.worker,))]
+
+    def record(self, leases, verdicts, wait=0, hands_back=True):
+        """Keep an outcome for each lease: 'delivered', or 'retry' after `wait`."""
+        n = len(leases)
+        lanes, tokens, subscriptions, versions = map(list, zip(*leases))
+        says = [1 if verdict == "delivered" else -1 for verdict in verdicts]
+        with self.transaction():
+            self.run("lane_hold", lanes)
+            self.run("delivery_record", lanes, tokens, versions, verdicts, [wait] * n,
+                     ["answered"] * n, [200] * n, [1000] * n, ["192.0.2.1"] * n, [None] * n,
+                     [False] * n, hands_back, MARGIN)
+            self.run("turn_share", subscriptions)
+            self.run("turn_settle", subscriptions, lanes, says)
