@@ -255,7 +255,7 @@ SELECT s.id AS subscription_id,
           FROM postrider.lane
          WHERE subscription_id = s.id
            AND leased_at IS NOT NULL) AS in_flight,
-       CASE t.circuit WHEN 'half_open' THEN 1 ELSE s.max_in_flight END
+       CASE t.circuit WHEN 'closed' THEN s.max_in_flight ELSE 1 END
            AS in_flight_limit,
        s.rate_per_second
   FROM postrider.subscription s
@@ -385,7 +385,7 @@ SELECT s.id AS subscription_id,
           FROM postrider.lane
          WHERE subscription_id = s.id
            AND leased_at IS NOT NULL) AS in_flight,
-       CASE t.circuit WHEN 'half_open' THEN 1 ELSE s.max_in_flight END
+       CASE t.circuit WHEN 'closed' THEN s.max_in_flight ELSE 1 END
            AS in_flight_limit,
        s.rate_per_second
   FROM postrider.subscription s
@@ -473,7 +473,7 @@ SELECT l.id, t.subscription_id, l.asset, l.head_id,
            THEN false
            WHEN t.rest IN ('rate', 'circuit')
            THEN t.wake_at < statement_timestamp() - interval '1 minute'
-           WHEN t.rest = 'limit' OR t.circuit = 'half_open'
+           WHEN t.rest = 'limit' OR t.circuit <> 'closed'
            THEN (SELECT true
                    FROM postrider.lane
                   WHERE subscription_id = t.subscription_id

@@ -27,10 +27,13 @@ WITH given AS MATERIALIZED (
       FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])
            WITH ORDINALITY
            AS g (tenant_id, event_id, subscription_id, asset, ord)
-      JOIN postrider.event e
-        ON e.tenant_id = g.tenant_id
-       AND e.event_id = g.event_id
-       AND e.xmin = pg_current_xact_id()::xid
+     CROSS JOIN LATERAL (
+           SELECT event_no
+             FROM postrider.event
+            WHERE tenant_id = g.tenant_id
+              AND event_id = g.event_id
+              AND xmin = pg_current_xact_id()::xid
+           OFFSET 0) e
     WINDOW lane AS (PARTITION BY g.subscription_id, g.asset),
            lane_order AS (lane ORDER BY g.ord)
 ), appended AS (

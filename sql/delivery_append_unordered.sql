@@ -12,10 +12,13 @@ WITH given AS MATERIALIZED (
            g.subscription_id
       FROM unnest($1::bigint[], $2::text[], $3::bigint[])
            AS g (tenant_id, event_id, subscription_id)
-      JOIN postrider.event e
-        ON e.tenant_id = g.tenant_id
-       AND e.event_id = g.event_id
-       AND e.xmin = pg_current_xact_id()::xid
+     CROSS JOIN LATERAL (
+           SELECT event_no
+             FROM postrider.event
+            WHERE tenant_id = g.tenant_id
+              AND event_id = g.event_id
+              AND xmin = pg_current_xact_id()::xid
+           OFFSET 0) e
 ), alone AS (
     INSERT INTO postrider.lane
            (id, subscription_id, head_id, tail_id, head_event_no, due_at)

@@ -15,7 +15,7 @@
 --   $13 bigint   how long a lease outlives the longest attempt, microseconds
 --
 -- Returns one row for each outcome that was recorded, with its place in the
--- arrays, from 1.  One that is missing was no longer ours: its lease ran out,
+-- arrays, from 1; turn_settle is told by a setting which these are.  One that is missing was no longer ours: its lease ran out,
 -- and another worker has the lane.  Where the next head was handed back there
 -- is a second row, with the new token and what the attempt, its first, needs.
 --
@@ -70,11 +70,15 @@ WITH outcome AS MATERIALIZED (
       LEFT JOIN LATERAL (
            SELECT p.delivery_id
              FROM postrider.replay p
+             JOIN postrider.delivery x ON x.id = ANY (ARRAY[p.delivery_id])
             WHERE p.lane_id = o.lane_id
             ORDER BY p.delivery_id
             LIMIT 1) r ON true
      WHERE l.lease_token = o.token
        AND l.lease_until > statement_timestamp()
+), told AS MATERIALIZED (
+    SELECT set_config('postrider.recorded', array_agg(ord)::text, true)
+      FROM outcome
 ), attempted AS (
     INSERT INTO postrider.attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
@@ -261,7 +265,7 @@ SELECT ord,
        NULL::integer AS timeout_ms,
        NULL::text AS event_id,
        NULL::bytea AS body
-  FROM outcome
+  FROM outcome, told
  UNION ALL
 SELECT m.ord, m.lease_token, m.id, m.subscription_id, s.version, m.head_id,
        m.head_event_no, m.timeout_ms, e.event_id, e.body

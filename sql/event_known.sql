@@ -11,10 +11,13 @@ SELECT q.ord,
        e.fingerprint,
        (extract(epoch FROM e.accepted_at) * 1000000)::bigint AS accepted_at,
        e.fan_out,
-       e.xmin = pg_current_xact_id()::xid AS is_new
+       e.is_new
   FROM unnest($1::bigint[], $2::text[])
        WITH ORDINALITY AS q (tenant_id, event_id, ord)
-  JOIN postrider.event e
-    ON e.tenant_id = q.tenant_id
-   AND e.event_id = q.event_id
+ CROSS JOIN LATERAL (
+       SELECT *, xmin = pg_current_xact_id()::xid AS is_new
+         FROM postrider.event
+        WHERE tenant_id = q.tenant_id
+          AND event_id = q.event_id
+       OFFSET 0) e
  ORDER BY q.ord;

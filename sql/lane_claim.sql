@@ -11,8 +11,9 @@
 -- event_body tells.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
--- never more than its limit and its rate leave, and one while its circuit is
--- half open.  turn_take's lock makes all that exact.  Lanes that another session
+-- never more than its limit and its rate leave.  Of a circuit that is not closed
+-- it gets one, once nothing else is under way: the probe, which makes it half
+-- open.  turn_take's lock makes all that exact.  Lanes that another session
 -- holds are passed over.  A row lock reads the lane as it is now, not as the
 -- statement first saw it, so a lane that moved meanwhile is leased by its
 -- present head.
@@ -65,6 +66,7 @@ WITH taken AS MATERIALIZED (
            t.timeout_ms,
            t.rate_per_second,
            t.rate_at,
+           t.circuit,
            t.is_swept,
            t.leased_from,
            CASE WHEN t.is_swept THEN t.due_from ELSE '-infinity' END
@@ -72,11 +74,7 @@ WITH taken AS MATERIALIZED (
            least(greatest($1::integer
                           / (SELECT count(DISTINCT tenant_id) FROM taken)
                           / count(*) OVER (PARTITION BY t.tenant_id), 1),
-                 CASE t.circuit
-                     WHEN 'closed'    THEN t.max_in_flight
-                     WHEN 'half_open' THEN 1
-                     ELSE 0
-                 END
+                 CASE t.circuit WHEN 'closed' THEN t.max_in_flight ELSE 1 END
                  - (SELECT count(*)
                       FROM postrider.lane l
                      WHERE l.subscription_id = t.subscription_id
@@ -121,23 +119,27 @@ WITH taken AS MATERIALIZED (
      WHERE l.id = ANY (ARRAY[d.id])
     RETURNING l.id, l.subscription_id, l.lease_token, l.attempts,
               l.head_id, l.head_event_no, d.timeout_ms,
-              d.rate_per_second, d.rate_at, d.is_swept, d.due_from,
+              d.rate_per_second, d.rate_at, d.circuit, d.is_swept, d.due_from,
               d.leased_from
 ), given AS MATERIALIZED (
-    SELECT subscription_id, rate_per_second, rate_at, is_swept, due_from,
-           leased_from,
+    SELECT subscription_id, rate_per_second, rate_at, circuit, is_swept,
+           due_from, leased_from,
            count(*) AS n,
            random() * CASE WHEN is_swept THEN 1000 ELSE 16 END < count(*)
                AS moves
       FROM leased
-     GROUP BY subscription_id, rate_per_second, rate_at, is_swept, due_from,
-              leased_from
+     GROUP BY subscription_id, rate_per_second, rate_at, circuit, is_swept,
+              due_from, leased_from
 ), marked AS (
     UPDATE postrider.turn t
        SET rate_at = CASE
                          WHEN g.rate_per_second IS NULL THEN t.rate_at
                          ELSE g.rate_at + g.n / g.rate_per_second
                                           * interval '1 second'
+                     END,
+           circuit = CASE g.circuit
+                         WHEN 'open' THEN 'half_open'
+                         ELSE t.circuit
                      END,
            due_from = CASE
                           WHEN g.moves
@@ -165,7 +167,9 @@ WITH taken AS MATERIALIZED (
                       END
       FROM given g
      WHERE t.subscription_id = ANY (ARRAY[g.subscription_id])
-       AND (g.rate_per_second IS NOT NULL OR g.moves)
+       AND (g.rate_per_second IS NOT NULL
+            OR g.circuit = 'open'
+            OR g.moves)
 )
 SELECT l.id AS lane_id,
        l.subscription_id,
@@ -175,7 +179,7 @@ SELECT l.id AS lane_id,
        l.head_event_no,
        l.timeout_ms,
        s.version,
-       s.rate_per_second IS NOT NULL AS is_at_rate,
+       CASE WHEN s.rate_per_second IS NOT NULL THEN $4 END AS begin_within_us,
        e.event_id,
        e.body
   FROM leased l

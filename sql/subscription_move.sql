@@ -42,11 +42,6 @@ WITH old AS MATERIALIZED (
        SET rest = nullif(c.state, 'active'),
            wake_at = CASE c.state
                          WHEN 'deleted' THEN statement_timestamp()
-                     END,
-           circuit = CASE
-                         WHEN t.circuit = 'open' AND c.state = 'active'
-                         THEN 'half_open'
-                         ELSE t.circuit
                      END
       FROM changed c
      WHERE t.subscription_id = c.id

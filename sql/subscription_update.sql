@@ -120,8 +120,6 @@ WITH old AS MATERIALIZED (
                    END AS rest,
                    CASE
                        WHEN c.circuit_after = 0 THEN 'closed'
-                       WHEN t.circuit = 'open'
-                        AND c.url <> o.url      THEN 'half_open'
                        ELSE t.circuit
                    END AS circuit
               FROM changed c

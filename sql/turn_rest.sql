@@ -21,14 +21,16 @@ WITH in_round AS MATERIALIZED (
                THEN least(d.due_at, t.swept_at + interval '10 seconds')
                ELSE d.due_at
            END AS due_at,
-           CASE t.circuit WHEN 'half_open' THEN 1 ELSE s.max_in_flight END
+           CASE t.circuit WHEN 'closed' THEN s.max_in_flight ELSE 1 END
            <= (SELECT count(*)
                  FROM postrider.lane l
                 WHERE l.subscription_id = t.subscription_id
                   AND l.leased_at >= t.leased_from) AS at_limit,
-           t.rate_at
-           - greatest(1 - 1 / s.rate_per_second, 0) * interval '1 second'
-               AS allowed_at
+           CASE
+               WHEN s.rate_per_second IS NOT NULL
+               THEN t.rate_at - greatest(1 - 1 / s.rate_per_second, 0)
+                                * interval '1 second'
+           END AS allowed_at
       FROM unnest($1::bigint[]) AS o (subscription_id)
      CROSS JOIN LATERAL (
            SELECT *,

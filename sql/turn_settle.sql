@@ -16,51 +16,58 @@
 --
 -- The circuit opens after circuit_after failures in a row, whatever their lanes.
 -- What was under way then says no more: the probe goes alone, once all that is
--- over, so an outcome that comes while the circuit is half open is the probe's.
--- Failing, it doubles the wait for the next, up to five minutes.
+-- over, and makes the circuit half open, so that an outcome which comes then is
+-- the probe's.  Failing, it doubles the wait for the next, up to five minutes.
+-- What was not recorded, since its lease was lost, says nothing either.
 
 WITH judged AS MATERIALIZED (
     SELECT subscription_id,
-           bool_or(says > 0) AS took_some,
-           count(*) FILTER (WHERE says < 0 AND ord > last_taken) AS failures
-      FROM (SELECT subscription_id, says, ord,
-                   coalesce(max(ord) FILTER (WHERE says > 0)
-                            OVER (PARTITION BY subscription_id), 0)
+           coalesce(bool_or(says > 0), false) AS took_some,
+           count(*) FILTER (WHERE says < 0 AND ord > last_taken) AS failures,
+           min(due_at) AS due_at,
+           bool_or(look_at IS NULL) AS makes_room
+      FROM (SELECT o.subscription_id, o.ord, x.says, l.due_at, l.look_at,
+                   coalesce(max(o.ord) FILTER (WHERE x.says > 0)
+                            OVER (PARTITION BY o.subscription_id), 0)
                        AS last_taken
-              FROM unnest($1::bigint[], $3::integer[])
-                   WITH ORDINALITY AS o (subscription_id, says, ord)) o
+              FROM unnest($1::bigint[], $2::bigint[], $3::integer[])
+                   WITH ORDINALITY AS o (subscription_id, lane_id, said, ord)
+             CROSS JOIN LATERAL (
+                   SELECT CASE
+                              WHEN o.ord = ANY (
+                                  (SELECT nullif(current_setting(
+                                          'postrider.recorded', true), '')
+                                          ::bigint[])::bigint[])
+                              THEN o.said
+                          END AS says
+                  OFFSET 0) x
+              LEFT JOIN LATERAL (
+                   SELECT due_at, look_at
+                     FROM postrider.lane
+                    WHERE id = o.lane_id
+                   OFFSET 0) l ON true) o
      GROUP BY subscription_id
      ORDER BY subscription_id
 ), changing AS MATERIALIZED (
-    SELECT j.subscription_id, j.took_some, j.failures, d.due_at,
-           s.circuit_after, s.max_in_flight, s.tenant_id,
+    SELECT j.subscription_id, j.took_some, j.failures, j.due_at,
+           j.makes_room, s.circuit_after, s.tenant_id,
            least(s.retry_base_ms * 2.0 ^ least(t.circuit_opens, 20),
                  s.retry_cap_ms, 300000) * interval '1 millisecond' AS wait
       FROM judged j
       JOIN postrider.turn t
         ON t.subscription_id = ANY (ARRAY[j.subscription_id])
       JOIN postrider.subscription s ON s.id = ANY (ARRAY[j.subscription_id])
-      LEFT JOIN LATERAL (
-           SELECT min(l.due_at) AS due_at
-             FROM unnest($1::bigint[], $2::bigint[])
-                  AS o (subscription_id, lane_id)
-            CROSS JOIN LATERAL (
-                  SELECT due_at
-                    FROM postrider.lane
-                   WHERE id = o.lane_id
-                  OFFSET 0) l
-            WHERE t.rest = 'idle'
-              AND o.subscription_id = j.subscription_id) d ON true
-     WHERE t.rest = 'limit'
+     WHERE (t.rest = 'limit' AND j.makes_room)
         OR (t.rest = 'deleted' AND t.wake_at IS NULL)
-        OR d.due_at < coalesce(t.wake_at, 'infinity')
+        OR (t.rest = 'idle'
+            AND j.due_at < coalesce(t.wake_at, 'infinity'))
         OR (t.circuit = 'half_open' AND (j.took_some OR j.failures > 0))
         OR (t.circuit = 'closed'
             AND s.circuit_after > 0
             AND (j.failures > 0 OR (j.took_some AND t.failures > 0)))
      ORDER BY j.subscription_id
 ), held AS MATERIALIZED (
-    SELECT c.*, t.rest, t.wake_at, t.circuit AS circuit_was, t.leased_from,
+    SELECT c.*, t.rest, t.wake_at, t.circuit AS circuit_was,
            t.circuit_opens,
            c.failures
            + CASE WHEN c.took_some THEN 0 ELSE t.failures END AS run,
@@ -85,18 +92,11 @@ WITH judged AS MATERIALIZED (
     SELECT h.*,
            CASE
                WHEN h.rest IN ('paused', 'disabled', 'deleted') THEN h.rest
-               WHEN h.circuit = 'open'                          THEN 'circuit'
+               WHEN h.circuit = 'open' AND h.circuit_was <> 'open'
+                                                                THEN 'circuit'
                WHEN h.rest = 'idle' AND h.due_at <= statement_timestamp()
                                                                 THEN NULL
-               WHEN h.rest = 'limit'
-                AND CASE h.circuit
-                        WHEN 'half_open' THEN 1
-                        ELSE h.max_in_flight
-                    END
-                    > (SELECT count(*)
-                         FROM postrider.lane l
-                        WHERE l.subscription_id = h.subscription_id
-                          AND l.leased_at >= h.leased_from)        THEN NULL
+               WHEN h.rest = 'limit' AND h.makes_room           THEN NULL
                ELSE h.rest
            END AS next_rest
       FROM held h

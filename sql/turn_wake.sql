@@ -3,11 +3,12 @@
 --   $1 integer   most subscriptions
 --   $2 bigint    look from there, microseconds since 1970; null: from the start
 --
--- Returns one row: how many woke; and from where the next look is to begin.
+-- Returns one row: how many woke; and from where the next look is to begin, which
+-- is where this one did if there may be more to wake.
 --
--- An open circuit wakes half open, for one probe.  Where something holds back
--- vacuum, all that was ever past lies dead before what is past now; so a look
--- begins where the last one ended, and one now and then at the start.
+-- Where something holds back vacuum, all that was ever past lies dead before what
+-- is past now; so a look begins where the last one ended, and one now and then at
+-- the start.
 
 WITH due AS (
     SELECT subscription_id
@@ -24,21 +25,20 @@ WITH due AS (
 ), woken AS (
     UPDATE postrider.turn t
        SET rest = NULL,
-           wake_at = NULL,
-           circuit = CASE t.circuit
-                         WHEN 'open' THEN 'half_open'
-                         ELSE t.circuit
-                     END
+           wake_at = NULL
       FROM due d
      WHERE t.subscription_id = ANY (ARRAY[d.subscription_id])
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM woken) AS woken,
-       (extract(epoch FROM
-            coalesce((SELECT min(look_at)
-                        FROM postrider.lane
-                       WHERE look_at >= coalesce('epoch'::timestamptz
-                                           + $2 * interval '1 microsecond',
-                                           '-infinity')
-                         AND look_at <= statement_timestamp()),
-                     statement_timestamp())) * 1000000)::bigint AS look_from;
+       CASE
+           WHEN (SELECT count(*) FROM woken) = $1 THEN $2
+           ELSE (extract(epoch FROM coalesce(
+                    (SELECT min(look_at)
+                       FROM postrider.lane
+                      WHERE look_at >= coalesce('epoch'::timestamptz
+                                                + $2 * interval '1 microsecond',
+                                                '-infinity')
+                        AND look_at <= statement_timestamp()),
+                    statement_timestamp())) * 1000000)::bigint
+       END AS look_from;

@@ -31,7 +31,9 @@ struct lane_lease {
 	unsigned char token[LANE_TOKEN];
 	int attempt; /* the number of this one; the first is 1 */
 	usec_t timeout; /* the longest attempt that the lease outlives */
-	bool is_at_rate; /* begin at once, or give it back */
+	/* Since the claim: later it is given back, for it is at a rate.
+	 * INT64_MAX: it is not. */
+	usec_t begin_within;
 	/* These lend from the rows; `body` is NULL if it is not in view. */
 	const char *event_id;
 	const void *body;

@@ -196,15 +196,14 @@ start_send(struct attempt *attempt, struct err *err)
 	return result;
 }
 
-/* Too late to begin.  What was granted at a rate is charged as if it began no
- * later than WORKER_BEGIN_WITHIN. */
+/* Too late to begin. */
 static bool
 is_late(const struct attempt *attempt)
 {
 	usec_t late = clock_now() - attempt->leased_at;
 
 	return late > attempt->worker->conf->lease_margin / 2 ||
-	       (attempt->lease.is_at_rate && late > WORKER_BEGIN_WITHIN);
+	       late > attempt->lease.begin_within;
 }
 
 void

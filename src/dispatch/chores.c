@@ -18,6 +18,9 @@ enum { RESTS = 5 }; /* times as long as the step that went before */
 #define VAIN_WAIT (100 * USEC_PER_MS)
 #define ERROR_WAIT USEC_PER_SEC
 
+/* A dispatcher that starts has something better to do. */
+#define START_WAIT (500 * USEC_PER_MS)
+
 #define NEVER INT64_MAX
 
 enum chore { CHORE_CANCEL, CHORE_REPLAY, CHORE_PAYLOAD, CHORE_LOG, NCHORES };
@@ -76,6 +79,20 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	chores->due(chores->arg);
+}
+
+void
+chores_start(struct chores *chores)
+{
+	usec_t at = clock_now() + START_WAIT;
+
+	chores->at[CHORE_CANCEL] = at;
+	chores->at[CHORE_REPLAY] = at;
+	if (chores->conf->retention_payload > 0)
+		chores->at[CHORE_PAYLOAD] = at;
+	if (chores->conf->retention_log > 0)
+		chores->at[CHORE_LOG] = at;
+	arm(chores);
 }
 
 bool
@@ -145,6 +162,8 @@ chores_notice(struct chores *chores)
 {
 	usec_t soon = clock_now() + NOTICE_WAIT;
 
+	if (chores->at[CHORE_CANCEL] == NEVER)
+		return; /* not started yet */
 	for (enum chore i = 0; i < NCHORES; i++) {
 		usec_t at = chores->ended_at[i] + VAIN_WAIT;
 
@@ -168,10 +187,8 @@ chores_open(struct chores **out, struct worker *worker, chores_due_fn *due,
 	chores->conf = conf;
 	chores->due = due;
 	chores->arg = arg;
-	if (conf->retention_payload == 0)
-		chores->at[CHORE_PAYLOAD] = NEVER;
-	if (conf->retention_log == 0)
-		chores->at[CHORE_LOG] = NEVER;
+	for (enum chore i = 0; i < NCHORES; i++)
+		chores->at[i] = NEVER;
 	chores->timer = event_new(worker->loop, -1, 0, on_timer, chores);
 	if (chores->timer == NULL) {
 		chores_close(chores);

@@ -30,8 +30,10 @@ int chores_open(struct chores **out, struct worker *worker, chores_due_fn *due,
 /* NULL is fine. */
 void chores_close(struct chores *chores);
 
-/* Is a step due?  One is from the start; `due` is called for those that fall due
- * later. */
+/* There is a subscription: look now and then, from a moment on.  Nothing is due
+ * before. */
+void chores_start(struct chores *chores);
+
 bool chores_are_due(const struct chores *chores);
 
 /* Put the step that has been due for longest into `batch`, the whole of it. */

@@ -62,7 +62,12 @@ claimer_submit(
 bool
 claimer_answered(struct claimer *claimer, const struct err *err)
 {
+	usec_t took = clock_now() - claimer->asked_at;
+
 	claimer->is_busy = false;
+	claimer->slowness -= claimer->slowness / 8;
+	if (took > claimer->slowness)
+		claimer->slowness = took;
 	if (err == NULL)
 		return true;
 	claimer->nempty = 0;
@@ -108,6 +113,8 @@ on_any(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (!claimer_answered(claimer, err))
 		return;
 	claimer->knows_any = lane_any_read(rows[0]);
+	if (claimer->knows_any)
+		chores_start(claimer->chores);
 	claimer->is_wanted |= claimer->knows_any;
 	claimer_step(claimer);
 }
@@ -219,6 +226,22 @@ rest(struct claimer *claimer, struct pg_batch *batch)
 	claimer_submit(claimer, batch, on_rested);
 }
 
+/*
+ * A request at a rate is charged as if it began at the end of this time.  It
+ * begins after the pass and perhaps two more answers; a database that is far
+ * away, or slow, must not have it given back again and again.
+ */
+static usec_t
+begin_within(const struct claimer *claimer)
+{
+	usec_t most = claimer->worker->conf->lease_margin / 2;
+	usec_t wait = 4 * claimer->slowness;
+
+	if (wait < WORKER_BEGIN_WITHIN)
+		wait = WORKER_BEGIN_WITHIN;
+	return wait < most ? wait : most;
+}
+
 /* One pass, in one transaction: it holds nothing while an answer travels. */
 static void
 pass(struct claimer *claimer, struct pg_batch *batch)
@@ -242,7 +265,7 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 			      .limit = room,
 			      .worker = worker->name,
 			      .margin = worker->conf->lease_margin,
-			      .begin_within = WORKER_BEGIN_WITHIN,
+			      .begin_within = begin_within(claimer),
 			  });
 	lane_next(batch, claimer->look_from);
 	pg_commit(batch);
@@ -275,7 +298,7 @@ has_pass(const struct claimer *claimer)
 static bool
 has_chore(const struct claimer *claimer)
 {
-	return claimer->knows_any && chores_are_due(claimer->chores) &&
+	return chores_are_due(claimer->chores) &&
 	       !(claimer->had_chore && has_pass(claimer));
 }
 
@@ -403,7 +426,6 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	claimer->worker = worker;
 	claimer->outage.purpose = "claim";
 	claimer->contended = CONTENDED_WAIT;
-	claimer->had_chore = true;
 	claimer->swept_at = -SWEEP_EVERY;
 	TAILQ_INIT(&claimer->waiting);
 	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);

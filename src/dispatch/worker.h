@@ -25,7 +25,7 @@ struct event_base;
 struct recorder;
 struct sender;
 
-/* Of a request at a rate, after its claim; else it is given back. */
+/* Of a request at a rate, after its claim, at least; else it is given back. */
 #define WORKER_BEGIN_WITHIN (100 * USEC_PER_MS)
 
 struct worker_conf {

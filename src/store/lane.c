@@ -81,7 +81,10 @@ lane_wake(struct pg_batch *batch, int limit, int64_t from)
 int64_t
 lane_wake_read(const struct pg_rows *rows)
 {
-	return pg_get_bigint(rows, 0, pg_column(rows, "look_from"));
+	int from = pg_column(rows, "look_from");
+
+	return pg_is_null(rows, 0, from) ? LANE_START
+	                                 : pg_get_bigint(rows, 0, from);
 }
 
 void
@@ -153,6 +156,7 @@ lane_lease_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 		.timeout =
 		    pg_get_int(rows, row, pg_column(rows, "timeout_ms")) *
 		    USEC_PER_MS,
+		.begin_within = INT64_MAX,
 		.event_id = pg_get_text(rows, row, pg_column(rows, "event_id")),
 	};
 	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
@@ -162,9 +166,12 @@ lane_lease_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 void
 lane_claim_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 {
+	int begin_within = pg_column(rows, "begin_within_us");
+
 	lane_lease_read(rows, row, out);
 	out->attempt = pg_get_int(rows, row, pg_column(rows, "attempts"));
-	out->is_at_rate = pg_get_bool(rows, row, pg_column(rows, "is_at_rate"));
+	if (!pg_is_null(rows, row, begin_within))
+		out->begin_within = pg_get_bigint(rows, row, begin_within);
 }
 
 void

@@ -134,6 +134,8 @@ def test_a_delivery_appended_while_the_head_is_recorded_is_not_forgotten(
     tenant = db.value("SELECT id FROM postrider.tenant")
     for n in range(20):
         api.event({}, id=f"head-{n}", asset="a")
+        until(lambda: not db.rows("SELECT FROM postrider.lane WHERE due_at IS NOT NULL"),
+              "the head is leased, or over already")
         with cluster.connect(db.name) as other:
             other.autocommit = False
             accept(other, tenant, int(made["id"]), f"next-{n}", "a")

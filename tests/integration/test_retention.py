@@ -291,9 +291,11 @@ def test_a_step_is_followed_by_a_rest_of_five_times_its_length(
 def test_without_a_subscription_nothing_is_asked(make_dispatch, db):
     make_dispatch(**QUICK)
 
-    def last_asked():
-        return db.rows("SELECT application_name, state, query_start FROM pg_stat_activity"
-                       " WHERE application_name LIKE 'postrider-dispatch%' ORDER BY 1")
-    until(lambda: {state for _, state, _ in last_asked()} == {"idle"}, "it listens")
-    before = last_asked()
-    never(lambda: last_asked() != before, "something is asked")
+    def sessions():
+        return db.rows("SELECT state, query_start, query LIKE '%subscription_exists%'"
+                       " FROM pg_stat_activity WHERE application_name LIKE 'postrider-dispatch%'"
+                       " ORDER BY application_name")
+    until(lambda: [(state, is_last) for state, _, is_last in sessions()]
+          == [("idle", True), ("idle", False)], "it has asked whether there is any")
+    before = sessions()
+    never(lambda: sessions() != before, "it asks again")
