@@ -88,7 +88,8 @@ DROP INDEX postrider.lane_in_flight;
 ALTER TABLE postrider.lane
   ADD COLUMN look_at timestamptz,
   ADD COLUMN leased_at timestamptz,
-  ADD COLUMN resume_id bigint;
+  ADD COLUMN resume_id bigint,
+  ADD COLUMN resume_at timestamptz;
 
 UPDATE postrider.lane
    SET look_at = lease_until,
@@ -107,6 +108,8 @@ COMMENT ON COLUMN postrider.lane.leased_at IS
     'when it was claimed, or its lease was last seen to be renewed';
 COMMENT ON COLUMN postrider.lane.resume_id IS
     'the head is a replay: the first that may follow it in the lane''s course';
+COMMENT ON COLUMN postrider.lane.resume_at IS
+    'when that one was due, if it gave way while it waited for a retry';
 
 CREATE INDEX lane_lease
     ON postrider.lane (look_at)
@@ -143,5 +146,6 @@ SELECT setval('postrider.position',
 GRANT SELECT, UPDATE (rest, wake_at, rate_at, circuit, circuit_opens, failures,
                       due_from, leased_from, swept_at)
    ON postrider.turn TO postrider_dispatch;
-GRANT UPDATE (look_at, leased_at, resume_id) ON postrider.lane TO postrider_dispatch;
+GRANT UPDATE (look_at, leased_at, resume_id, resume_at)
+   ON postrider.lane TO postrider_dispatch;
 GRANT SELECT, INSERT, DELETE ON postrider.replay TO postrider_dispatch;

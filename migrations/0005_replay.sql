@@ -61,7 +61,8 @@ GRANT SELECT, INSERT, UPDATE (state, finished_at)
    ON postrider.replay_job TO postrider_ingest;
 GRANT UPDATE (lane_id, finished_at, generation, attempts, status, state)
    ON postrider.delivery TO postrider_ingest;
-GRANT UPDATE (head_id, head_event_no, resume_id, due_at, attempts), DELETE
+GRANT UPDATE (head_id, head_event_no, resume_id, resume_at, due_at, attempts),
+      DELETE
    ON postrider.lane TO postrider_ingest;
 GRANT SELECT, INSERT, DELETE ON postrider.replay TO postrider_ingest;
 GRANT SELECT, DELETE ON postrider.dead_letter TO postrider_ingest;

@@ -17,7 +17,8 @@
 -- Returns one row for each outcome that was recorded, with its place in the
 -- arrays, from 1; turn_settle is told by a setting which these are.  One that is missing was no longer ours: its lease ran out,
 -- and another worker has the lane.  Where the next head was handed back there
--- is a second row, with the new token and what the attempt, its first, needs.
+-- is a second row, with the new token and what the attempt, its first, needs:
+-- bodies up to 64 KiB in all, as lane_claim.
 --
 -- A lane is handed back only where no claim would have to be asked: not past a
 -- change of the subscription, which may have lowered its limit, nor at a rate,
@@ -28,7 +29,7 @@
 -- A replay that waits in the lane goes first, in its own place: before what was
 -- not sent yet, and before a later head that is to be tried again.  That one
 -- keeps the count of its attempts in its delivery.  resume_id says from where the
--- lane goes on when its replays are over.
+-- lane goes on when its replays are over, resume_at not before when.
 --
 -- Every part sees the tables as they were when the statement began; a lane is
 -- written by exactly one of moved, emptied and waiting.  A head whose delivery
@@ -39,7 +40,7 @@ WITH outcome AS MATERIALIZED (
            o.duration_us, o.remote, o.reason, o.disables,
            l.subscription_id, l.head_id, l.tail_id, l.attempts,
            l.lease_worker, d.generation,
-           l.resume_id,
+           l.resume_id, l.resume_at,
            coalesce(l.resume_id, l.head_id + 1) AS next_id,
            r.delivery_id AS replay_id,
            s.on_dead = 'hold' AND o.verdict = 'dead' AND l.asset IS NOT NULL
@@ -143,6 +144,8 @@ WITH outcome AS MATERIALIZED (
            coalesce(r.event_no, n.event_no) AS event_no,
            coalesce(r.attempts, n.attempts) AS attempts,
            CASE WHEN r.id IS NOT NULL THEN o.next_id END AS resume_id,
+           o.resume_at,
+           n.id = o.resume_id AS is_resumed,
            o.hands_back
            AND NOT o.disables
            AND r.id IS NULL
@@ -175,8 +178,14 @@ WITH outcome AS MATERIALIZED (
        SET head_id = n.head_id,
            head_event_no = n.event_no,
            resume_id = n.resume_id,
+           resume_at = CASE WHEN n.resume_id IS NOT NULL THEN n.resume_at END,
            attempts = n.attempts + n.hands_back::integer,
-           due_at = CASE WHEN NOT n.hands_back THEN statement_timestamp() END,
+           due_at = CASE
+                        WHEN n.hands_back THEN NULL
+                        WHEN n.is_resumed
+                        THEN greatest(n.resume_at, statement_timestamp())
+                        ELSE statement_timestamp()
+                    END,
            lease_token = CASE WHEN n.hands_back THEN gen_random_uuid() END,
            lease_until = CASE
                              WHEN n.hands_back
@@ -216,6 +225,12 @@ WITH outcome AS MATERIALIZED (
                            WHEN w.gives_way
                            THEN coalesce(w.resume_id, w.head_id)
                            ELSE w.resume_id
+                       END,
+           resume_at = CASE
+                           WHEN w.gives_way AND w.resume_id IS NULL
+                           THEN statement_timestamp()
+                                + w.wait_us * interval '1 microsecond'
+                           ELSE l.resume_at
                        END,
            attempts = CASE
                           WHEN w.gives_way THEN w.replay_attempts
@@ -268,7 +283,11 @@ SELECT ord,
   FROM outcome, told
  UNION ALL
 SELECT m.ord, m.lease_token, m.id, m.subscription_id, s.version, m.head_id,
-       m.head_event_no, m.timeout_ms, e.event_id, e.body
+       m.head_event_no, m.timeout_ms, e.event_id,
+       CASE
+           WHEN sum(octet_length(e.body)) OVER (ORDER BY m.ord) <= 65536
+           THEN e.body
+       END
   FROM moved m
   JOIN postrider.subscription s ON s.id = ANY (ARRAY[m.subscription_id])
   LEFT JOIN postrider.event e ON e.event_no = ANY (ARRAY[m.head_event_no])

@@ -6,9 +6,11 @@
 --   $4 bigint    within how long a request at a rate begins, microseconds
 --
 -- Follows turn_take in its transaction, for at most as many turns as $1, and
--- returns one row a lane, with what the attempt needs.  The body is null if the
--- head came into view only after this statement began, or was purged:
--- event_body tells.
+-- returns one row a lane, with what the attempt needs.  Bodies come along up to
+-- 64 KiB in all: a dispatcher that does not read a longer answer would hold up the
+-- commit, and with it all that wait for these lanes.  Else the body is null, as
+-- also if the head came into view only after this statement began, or was
+-- purged: event_bodies tells.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
 -- never more than its limit and its rate leave.  Of a circuit that is not closed
@@ -181,7 +183,10 @@ SELECT l.id AS lane_id,
        s.version,
        CASE WHEN s.rate_per_second IS NOT NULL THEN $4 END AS begin_within_us,
        e.event_id,
-       e.body
+       CASE
+           WHEN sum(octet_length(e.body)) OVER (ORDER BY l.head_id) <= 65536
+           THEN e.body
+       END AS body
   FROM leased l
   JOIN postrider.subscription s ON s.id = ANY (ARRAY[l.subscription_id])
   LEFT JOIN postrider.event e ON e.event_no = ANY (ARRAY[l.head_event_no])

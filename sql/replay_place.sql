@@ -158,6 +158,11 @@ WITH asked AS MATERIALIZED (
                            THEN coalesce(l.resume_id, l.head_id)
                            ELSE l.resume_id
                        END,
+           resume_at = CASE
+                           WHEN p.moves AND NOT p.is_new AND l.resume_id IS NULL
+                           THEN l.due_at
+                           ELSE l.resume_at
+                       END,
            attempts = CASE
                           WHEN p.moves    THEN p.first_attempts
                           WHEN p.has_head THEN 0

@@ -26,7 +26,7 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{lane_id,finished_at,generation,attempts,status,state}',
          '{delivery}'),
         ('postrider_ingest', 'UPDATE',
-         '{head_id,head_event_no,tail_id,resume_id,due_at,attempts}',
+         '{head_id,head_event_no,tail_id,resume_id,resume_at,due_at,attempts}',
          '{lane}'),
         ('postrider_ingest', 'UPDATE', '{state,finished_at}', '{replay_job}'),
         ('postrider_ingest', 'DELETE', '{}',
@@ -48,8 +48,9 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{lane_id,finished_at,generation,attempts,status,state}',
          '{delivery}'),
         ('postrider_dispatch', 'UPDATE',
-         '{head_id,head_event_no,tail_id,resume_id,due_at,lease_until,'
-         'lease_token,look_at,leased_at,attempts,lease_worker}', '{lane}'),
+         '{head_id,head_event_no,tail_id,resume_id,resume_at,due_at,'
+         'lease_until,lease_token,look_at,leased_at,attempts,lease_worker}',
+         '{lane}'),
         ('postrider_dispatch', 'UPDATE',
          '{reached,examined,replayed,refused,state,next_step_at,finished_at}',
          '{replay_job}'),

@@ -106,10 +106,11 @@ enum { LANE_REST_ROWS = 1 };
 void lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n);
 int64_t lane_rest_read(const struct pg_rows *rows);
 
-/* What is to be sent, for a lease without a body: no row, or a null body,
- * means that it was purged. */
-void lane_body(struct pg_batch *batch, int64_t event_no);
-void lane_body_read(const struct pg_rows *rows, struct lane_lease *out);
+/* What is to be sent, for leases without a body: a row each, in this order;
+ * without a body it was purged. */
+void lane_bodies(struct pg_batch *batch, const int64_t *events, size_t n);
+void lane_body_read(
+    const struct pg_rows *rows, int row, struct lane_lease *out);
 
 /* Is there any subscription? */
 void lane_any(struct pg_batch *batch);

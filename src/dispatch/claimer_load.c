@@ -5,7 +5,10 @@
 #include "dispatch/worker.h"
 #include "pg/row.h"
 
-enum { LOADS = 100 }; /* endpoints loaded in one batch */
+enum {
+	LOADS = 100, /* endpoints loaded in one batch */
+	BODIES = 500, /* of at most 64 KiB each */
+};
 
 /* An attempt whose endpoint is known, at the version it was leased at. */
 static bool
@@ -69,20 +72,24 @@ on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_step(claimer);
 }
 
+/* Those that were asked for are the first that wait still: others come behind.
+ * A stop takes them all away. */
 static void
-on_body(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_bodies(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
-	struct attempt *attempt = TAILQ_FIRST(&claimer->waiting);
-	struct lane_lease lease = { 0 };
+	struct attempt *attempt;
 	struct err failed;
 
 	if (!claimer_answered(claimer, err))
 		return;
-	/* A stop takes them all away; else it is still the first. */
-	if (attempt != NULL) {
+	for (int i = 0; i < pg_count(rows[0]) &&
+			(attempt = TAILQ_FIRST(&claimer->waiting)) != NULL;
+	     i++) {
+		struct lane_lease lease = { 0 };
+
 		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
-		lane_body_read(rows[0], &lease);
+		lane_body_read(rows[0], i, &lease);
 		if (lease.body != NULL &&
 		    attempt_set_body(attempt, &lease, &failed) != 0)
 			attempt_unsent(attempt);
@@ -90,6 +97,20 @@ on_body(void *arg, struct pg_rows *const *rows, const struct err *err)
 			attempt_start(attempt);
 	}
 	claimer_step(claimer);
+}
+
+static void
+load_bodies(struct claimer *claimer, struct pg_batch *batch)
+{
+	struct attempt *attempt;
+	int64_t events[BODIES];
+	size_t n = 0;
+
+	TAILQ_FOREACH (attempt, &claimer->waiting, entry)
+		if (n < BODIES)
+			events[n++] = attempt->lease.event_no;
+	lane_bodies(batch, events, n);
+	claimer_submit(claimer, batch, on_bodies);
 }
 
 void
@@ -107,9 +128,6 @@ claimer_load(struct claimer *claimer, struct pg_batch *batch)
 	if (n > 0) {
 		endpoint_load(batch, ids, n);
 		claimer_submit(claimer, batch, on_loaded);
-	} else {
-		attempt = TAILQ_FIRST(&claimer->waiting);
-		lane_body(batch, attempt->lease.event_no);
-		claimer_submit(claimer, batch, on_body);
-	}
+	} else
+		load_bodies(claimer, batch);
 }

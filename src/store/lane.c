@@ -190,19 +190,17 @@ lane_rest_read(const struct pg_rows *rows)
 }
 
 void
-lane_body(struct pg_batch *batch, int64_t event_no)
+lane_bodies(struct pg_batch *batch, const int64_t *events, size_t n)
 {
-	pg_call(batch, STMT_EVENT_BODY);
-	pg_bigint(batch, event_no);
+	pg_call(batch, STMT_EVENT_BODIES);
+	put_ids(batch, events, n);
 }
 
 void
-lane_body_read(const struct pg_rows *rows, struct lane_lease *out)
+lane_body_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 {
-	if (pg_count(rows) == 0)
-		return;
-	out->event_id = pg_get_text(rows, 0, pg_column(rows, "event_id"));
-	out->body = pg_get_bytes(rows, 0, pg_column(rows, "body"), &out->len);
+	out->event_id = pg_get_text(rows, row, pg_column(rows, "event_id"));
+	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
 }
 
 void

@@ -107,6 +107,10 @@ class Queue:
                 return sent
             sent += now
 
+    def fall_due(self):
+        """What waits for its retry has waited long enough."""
+        self.db.execute("UPDATE postrider.lane SET due_at = now() WHERE due_at > now()")
+
     def begin_retry(self, connection, delivery):
         """A retry up to its commit; returns its answer."""
         statement(connection, "replay_one", None, self.id, delivery)

@@ -464,6 +464,8 @@ def test_a_head_that_waits_gives_way_to_an_earlier_replay_and_goes_on_counting(
     assert lane_now(db) == [(one, two, 0)]
     conclude(subscription, *claim(), "delivered")
     assert lane_now(db) == [(two, None, 2)]
+    assert db.value("SELECT due_at > now() + interval '50 seconds' FROM postrider.lane")
+    db.execute("UPDATE postrider.lane SET due_at = now()")
     conclude(subscription, *claim(), "delivered")
     assert lane_now(db)[0][0] == three
     assert db.value("SELECT count(*) FROM postrider.replay") == 0

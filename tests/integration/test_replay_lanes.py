@@ -62,7 +62,8 @@ def test_a_head_that_waits_for_its_retry_gives_way_and_keeps_its_attempts(queue)
     assert queue.lane() == (dead, head, 0, "due")
     assert queue.state(head) == ("pending", 1, 1)
     assert queue.send() == ["one"]
-    assert queue.lane() == (head, None, 1, "due")
+    assert queue.lane() == (head, None, 1, "waits"), "as long as it had to"
+    queue.fall_due()
     assert queue.send() == ["two"]
     assert queue.state(head) == ("delivered", 1, 2)
 
@@ -86,7 +87,9 @@ def test_a_head_that_is_to_be_tried_again_gives_way_to_what_waits(queue):
     queue.retry(dead)
     queue.record(lease, "retry", MINUTE)
     assert queue.lane() == (dead, head, 0, "due")
-    assert queue.drain() == ["one", "two"]
+    assert queue.drain() == ["one"]
+    queue.fall_due()
+    assert queue.drain() == ["two"]
     assert queue.state(head) == ("delivered", 1, 2)
 
 
