@@ -16,11 +16,19 @@ def parameters(text):
     return [type for _, type in sorted((int(n), type) for n, type in found)]
 
 
+@pytest.fixture(scope="module")
+def session(cluster, template):
+    """One database for all: nothing is written."""
+    database = cluster.create(template)
+    yield database
+    database.drop()
+
+
 @pytest.mark.parametrize("name", LISTED)
-def test_its_parameters_have_the_types_of_its_comment(db, name):
+def test_its_parameters_have_the_types_of_its_comment(session, name):
     text = (SQL / f"{name}.sql").read_text()
     assert text.startswith(f"-- {name}: ")
-    db.execute(f"PREPARE {name} AS {text}".encode())
-    actual = db.value("SELECT parameter_types::text[] FROM pg_prepared_statements"
-                      " WHERE name = %s", (name,))
+    session.execute(f"PREPARE {name} AS {text}".encode())
+    actual = session.value("SELECT parameter_types::text[] FROM pg_prepared_statements"
+                           " WHERE name = %s", (name,))
     assert actual == parameters(text)
