@@ -122,8 +122,9 @@ WITH judged AS MATERIALIZED (
                                THEN n.circuit_opens + 1
                                ELSE n.circuit_opens
                            END,
-           failures = CASE n.circuit_was
-                          WHEN 'open' THEN t.failures
+           failures = CASE
+                          WHEN n.circuit_after = 0    THEN 0
+                          WHEN n.circuit_was = 'open' THEN t.failures
                           ELSE n.run
                       END
       FROM next n
