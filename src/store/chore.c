@@ -8,7 +8,7 @@ enum {
 	CANCEL_SUBSCRIPTIONS = 20,
 	CANCEL_LANES = 100,
 	CANCEL_DELIVERIES = 200,
-	FORGET_ROWS = 300, /* events and deliveries together */
+	FORGET_ROWS = 200, /* events and deliveries together */
 };
 
 void
