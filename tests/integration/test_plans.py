@@ -13,7 +13,7 @@ from bench import shapes
 from bench.dispatcher import Dispatcher, text
 
 SMALL, BIG = 1000, 50000
-MOST, SPARE = 1.5, 100  # times the pages touched beside SMALL rows, and some more
+MOST, SPARE = 1.5, 400  # times the pages touched beside SMALL rows, and some more
 
 
 class Explainer(Dispatcher):
