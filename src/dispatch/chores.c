@@ -41,6 +41,7 @@ struct chores {
 	usec_t rests_until;
 	enum chore current; /* whose step was put last */
 	usec_t began_at;
+	usec_t noticed_at; /* something was announced last */
 };
 
 static enum chore
@@ -150,6 +151,10 @@ chores_answered(struct chores *chores, struct pg_rows *const *rows)
 		chore_read(rows[0], &step);
 		wait = wait_after(chores, &step);
 	}
+	/* What was announced since may not have been seen. */
+	if (is_announced[chores->current] && wait > VAIN_WAIT &&
+	    chores->noticed_at >= chores->began_at)
+		wait = VAIN_WAIT;
 	if (step.did > 0)
 		chores->rests_until = now + RESTS * (now - chores->began_at);
 	chores->at[chores->current] = now + wait;
@@ -162,6 +167,7 @@ chores_notice(struct chores *chores)
 {
 	usec_t soon = clock_now() + NOTICE_WAIT;
 
+	chores->noticed_at = clock_now();
 	if (chores->at[CHORE_CANCEL] == NEVER)
 		return; /* not started yet */
 	for (enum chore i = 0; i < NCHORES; i++) {
