@@ -41,7 +41,6 @@ struct chores {
 	usec_t rests_until;
 	enum chore current; /* whose step was put last */
 	usec_t began_at;
-	usec_t noticed_at; /* something was announced last */
 };
 
 static enum chore
@@ -79,7 +78,11 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	chores->due(chores->arg);
+	/* libevent rounds to milliseconds, and may come a little early. */
+	if (chores_are_due(chores))
+		chores->due(chores->arg);
+	else
+		arm(chores);
 }
 
 void
@@ -151,10 +154,6 @@ chores_answered(struct chores *chores, struct pg_rows *const *rows)
 		chore_read(rows[0], &step);
 		wait = wait_after(chores, &step);
 	}
-	/* What was announced since may not have been seen. */
-	if (is_announced[chores->current] && wait > VAIN_WAIT &&
-	    chores->noticed_at >= chores->began_at)
-		wait = VAIN_WAIT;
 	if (step.did > 0)
 		chores->rests_until = now + RESTS * (now - chores->began_at);
 	chores->at[chores->current] = now + wait;
@@ -167,7 +166,6 @@ chores_notice(struct chores *chores)
 {
 	usec_t soon = clock_now() + NOTICE_WAIT;
 
-	chores->noticed_at = clock_now();
 	if (chores->at[CHORE_CANCEL] == NEVER)
 		return; /* not started yet */
 	for (enum chore i = 0; i < NCHORES; i++) {
