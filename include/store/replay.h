@@ -38,7 +38,7 @@ enum {
 struct replay_asked {
 	int64_t tenant_id; /* 0: whatever the tenant */
 	int64_t subscription_id;
-	int64_t id; /* of a delivery or a replay; 0 for neither */
+	int64_t id; /* of a delivery or a replay, where one is asked for */
 	const char *actor; /* for the audit */
 };
 

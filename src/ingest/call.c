@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -59,4 +61,20 @@ void
 call_put_id(struct buf *out, int64_t id)
 {
 	buf_printf(out, "\"%" PRId64 "\"", id);
+}
+
+int64_t
+call_number(const char *text, size_t len)
+{
+	char digits[20] = "";
+	long long number;
+
+	if (len == 0 || len >= sizeof(digits))
+		return -1;
+	memcpy(digits, text, len);
+	if (digits[strspn(digits, "0123456789")] != '\0')
+		return -1;
+	errno = 0;
+	number = strtoll(digits, NULL, 10);
+	return errno == 0 ? number : -1;
 }

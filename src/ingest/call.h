@@ -49,4 +49,7 @@ void call_answer(
 void call_put_time(struct buf *out, usec_t time);
 void call_put_id(struct buf *out, int64_t id);
 
+/* The number that an id or a query names; -1 if it is none that can be. */
+int64_t call_number(const char *text, size_t len);
+
 #endif

@@ -1,7 +1,5 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -20,18 +18,11 @@
 
 enum { JOBS_SHOWN = 100 };
 
-/* The id of a delivery or a replay; 0, which nothing has, if it is none. */
+/* The id of a delivery or a replay; -1, which nothing has, if it is none. */
 static int64_t
 inner_id(const struct call *call)
 {
-	const char *text = call->inner_id;
-	long long number;
-
-	if (text[strspn(text, "0123456789")] != '\0')
-		return 0;
-	errno = 0;
-	number = strtoll(text, NULL, 10);
-	return errno == 0 ? number : 0;
+	return call_number(call->inner_id, strlen(call->inner_id));
 }
 
 static struct replay_asked

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,27 +224,10 @@ on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
 	}
 }
 
-/* A number of an id or a query; -1 if it is none that can be. */
-static int64_t
-parse_number(const char *text, size_t len)
-{
-	char digits[20] = "";
-	long long number;
-
-	if (len == 0 || len >= sizeof(digits))
-		return -1;
-	memcpy(digits, text, len);
-	if (digits[strspn(digits, "0123456789")] != '\0')
-		return -1;
-	errno = 0;
-	number = strtoll(digits, NULL, 10);
-	return errno == 0 ? number : -1;
-}
-
 int64_t
 subscriptions_id(const struct call *call)
 {
-	return parse_number(call->id, strlen(call->id));
+	return call_number(call->id, strlen(call->id));
 }
 
 void
@@ -281,7 +263,7 @@ take_pair(struct page *page, const char *pair, size_t len, struct err *err)
 	const char *equals = memchr(pair, '=', len);
 	size_t name = equals == NULL ? len : (size_t)(equals - pair);
 	int64_t value =
-	    equals == NULL ? -1 : parse_number(equals + 1, len - name - 1);
+	    equals == NULL ? -1 : call_number(equals + 1, len - name - 1);
 
 	if (name == 5 && memcmp(pair, "after", 5) == 0) {
 		page->after = value;
