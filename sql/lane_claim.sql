@@ -4,6 +4,7 @@
 --   $2 text      worker, unique to one dispatcher process
 --   $3 bigint    how long a lease outlives the longest attempt, microseconds
 --   $4 bigint    within how long a request at a rate begins, microseconds
+--   $5 integer   dice, 0 to 999999: whether the places below move on
 --
 -- Follows turn_take in its transaction, for at most as many turns as $1, and
 -- returns one row a lane, with what the attempt needs.  Bodies come along up to
@@ -50,7 +51,8 @@ WITH taken AS MATERIALIZED (
            s.timeout_ms,
            s.max_in_flight,
            s.rate_per_second
-      FROM unnest(current_setting('postrider.taken')::bigint[])
+      FROM unnest(coalesce(nullif(current_setting('postrider.taken', true), ''),
+                           '{}')::bigint[])
            AS o (subscription_id)
      CROSS JOIN LATERAL (
            SELECT *
@@ -127,8 +129,8 @@ WITH taken AS MATERIALIZED (
     SELECT subscription_id, rate_per_second, rate_at, circuit, is_swept,
            due_from, leased_from,
            count(*) AS n,
-           random() * CASE WHEN is_swept THEN 1000 ELSE 16 END < count(*)
-               AS moves
+           $5::integer::bigint * CASE WHEN is_swept THEN 1000 ELSE 16 END
+           < count(*) * 1000000 AS moves
       FROM leased
      GROUP BY subscription_id, rate_per_second, rate_at, circuit, is_swept,
               due_from, leased_from

@@ -21,8 +21,10 @@ SELECT EXISTS (SELECT FROM postrider.turn WHERE rest IS NULL) AS has_round,
   FROM (SELECT coalesce('epoch'::timestamptz
                         + $1::bigint * interval '1 microsecond',
                         '-infinity') AS look_from
-         WHERE current_setting('postrider.taken') = '{}'
+         WHERE coalesce(current_setting('postrider.taken', true), '')
+               IN ('', '{}')
         OFFSET 0) p
  UNION ALL
 SELECT NULL, NULL
- WHERE current_setting('postrider.taken') <> '{}';
+ WHERE coalesce(current_setting('postrider.taken', true), '')
+       NOT IN ('', '{}');

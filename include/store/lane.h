@@ -85,6 +85,7 @@ struct lane_claim_args {
 	usec_t margin; /* how long a lease outlives the longest attempt */
 	usec_t
 	    begin_within; /* of a request at a rate; later it is given back */
+	int dice; /* 0..999999; 999999: remember no place, of few lanes */
 };
 
 /* Lease lanes of the turns that this transaction took. */

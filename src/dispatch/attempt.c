@@ -4,17 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/rand.h>
-
 #include "base/err.h"
 #include "dispatch/attempt.h"
+#include "dispatch/dice.h"
 #include "dispatch/endpoints.h"
 #include "dispatch/message.h"
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
 #include "http/sender.h"
-
-enum { DICE = 1000000 };
 
 /* Before what could not be sent is claimed again; what keeps it from being sent
  * would else be asked without pause. */
@@ -85,17 +82,6 @@ attempt_free(struct attempt *attempt)
 	worker_freed(worker);
 }
 
-/* 0..DICE-1.  Chance only spreads retries, so a poor one does no harm. */
-static int
-roll_dice(void)
-{
-	uint32_t random = 0;
-
-	if (RAND_bytes((unsigned char *)&random, sizeof(random)) != 1)
-		return DICE / 2;
-	return (int)(random % DICE);
-}
-
 /* Judge it and hand it over.  The attempt is the recorder's after this. */
 static void
 judge(struct attempt *attempt, const struct retry_policy *given,
@@ -115,7 +101,7 @@ judge(struct attempt *attempt, const struct retry_policy *given,
 		.duration = result->duration,
 		.verdict =
 		    verdict_decide(&policy, attempt->lease.attempt, result->end,
-			result->status, result->retry_after, roll_dice()),
+			result->status, result->retry_after, dice_roll()),
 	};
 	if (result->end == SEND_UNSENT && !attempt->worker->stopping)
 		outcome->verdict.wait = UNSENT_WAIT;

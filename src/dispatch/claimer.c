@@ -9,6 +9,7 @@
 #include "base/notify.h"
 #include "dispatch/chores.h"
 #include "dispatch/claimer_inside.h"
+#include "dispatch/dice.h"
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
 #include "pg/row.h"
@@ -266,6 +267,7 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 			      .worker = worker->name,
 			      .margin = worker->conf->lease_margin,
 			      .begin_within = begin_within(claimer),
+			      .dice = dice_roll(),
 			  });
 	lane_next(batch, claimer->look_from);
 	pg_commit(batch);

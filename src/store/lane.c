@@ -139,6 +139,7 @@ lane_claim(struct pg_batch *batch, const struct lane_claim_args *args)
 	pg_text(batch, args->worker);
 	pg_bigint(batch, args->margin);
 	pg_bigint(batch, args->begin_within);
+	pg_int(batch, args->dice);
 }
 
 void

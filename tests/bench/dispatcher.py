@@ -4,6 +4,7 @@ How each statement is called stands here and nowhere else in the benches and the
 tests of plans.  It follows src/store and src/dispatch/claimer.c.
 """
 
+import random
 import re
 from collections import namedtuple
 from contextlib import contextmanager
@@ -79,7 +80,8 @@ class Dispatcher:
             woken = self.run("turn_wake", WAKES, look_from)
             taken = self.run("turn_take", min(room, TURNS), self.tenant,
                              list(self.after), list(self.after.values()))
-            self.run("lane_claim", room, self.worker, MARGIN, BEGIN_WITHIN)
+            self.run("lane_claim", room, self.worker, MARGIN, BEGIN_WITHIN,
+                     random.randrange(1_000_000))
             self.run("turn_next", look_from)
         for row in woken:
             self.look_from = int(row["look_from"])

@@ -13,7 +13,8 @@ from bench import shapes
 from bench.dispatcher import Dispatcher, text
 
 SMALL, BIG = 1000, 50000
-MOST, SPARE = 1.5, 400  # times the pages touched beside SMALL rows, and some more
+MOST, SPARE = 1.5, 100  # times the pages touched beside SMALL rows, and some more
+DEEPER = {"lane_hold": 2 * shapes.SENDABLE}  # an index is one page deeper for each look-up
 
 
 class Explainer(Dispatcher):
@@ -115,5 +116,5 @@ def test_pages_touched_do_not_grow_with(shape, cluster, template):
     big = costs(cluster, template, shape, BIG)
     print({key: (small[key], big[key]) for key in small})
     grown = {key: (small[key], big[key]) for key in small
-             if big[key] > MOST * small[key] + SPARE}
+             if big[key] > MOST * small[key] + SPARE + DEEPER.get(key[1], 0)}
     assert grown == {}

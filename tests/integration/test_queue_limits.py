@@ -63,7 +63,8 @@ def claim(connect):
 
     def claim_all(margin=MARGIN):
         statement.statement(connection, "turn_take", 200, 0, [], [])
-        rows = statement.statement(connection, "lane_claim", 500, "w", margin, 100_000)
+        rows = statement.statement(connection, "lane_claim", 500, "w", margin, 100_000,
+                                   statement.STAYS)
         at = [column.name for column in rows.description].index("lease_token")
         made = [(row[0], row[at]) for row in rows.fetchall()]
         connection.commit()

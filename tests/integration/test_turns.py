@@ -3,18 +3,8 @@
 import collections
 import json
 
-import pytest
-
 from .statement import statement
 from .wait import until
-
-
-@pytest.fixture
-def session(db, cluster):
-    with cluster.connect(db.name) as connection:
-        connection.autocommit = False
-        yield connection
-        connection.rollback()
 
 
 def tenant(db, name, subscriptions, url="https://example.com/", limit=100):
@@ -60,49 +50,49 @@ class Rota:
         return [(tenant_id, subscription) for tenant_id, subscription, _ in rows]
 
 
-def test_a_tenant_with_many_does_not_push_away_one_with_few(db, session):
+def test_a_tenant_with_many_does_not_push_away_one_with_few(db, other):
     busy = tenant(db, "busy", 10000)
     quiet = tenant(db, "quiet", 1)
     rota = Rota()
     for _ in range(10):
-        taken = collections.Counter(of for of, _ in rota.take(session, 200))
+        taken = collections.Counter(of for of, _ in rota.take(other, 200))
         assert taken == {busy: 100, quiet: 1}
 
 
-def test_all_subscriptions_of_a_tenant_have_their_turn(db, session):
+def test_all_subscriptions_of_a_tenant_have_their_turn(db, other):
     tenant(db, "one", 1000)
     tenant(db, "other", 3)
     rota = Rota()
     seen = collections.Counter()
     for _ in range(30):
-        seen.update(subscription for _, subscription in rota.take(session, 200))
+        seen.update(subscription for _, subscription in rota.take(other, 200))
     turns = collections.Counter(seen.values())
     assert turns == {3: 1000, 30: 3}
 
 
-def test_more_tenants_than_turns_have_theirs_one_after_the_other(db, session):
+def test_more_tenants_than_turns_have_theirs_one_after_the_other(db, other):
     made = [tenant(db, f"t{n}", 2) for n in range(50)]
     rota = Rota()
-    served = [of for _ in range(10) for of, _ in rota.take(session, 20)]
+    served = [of for _ in range(10) for of, _ in rota.take(other, 20)]
     assert collections.Counter(served) == {of: 4 for of in made}
 
 
-def test_what_another_dispatcher_holds_is_passed_over(db, session, cluster):
+def test_what_another_dispatcher_holds_is_passed_over(db, other, cluster):
     tenant(db, "one", 5)
-    with cluster.connect(db.name) as other, other.transaction():
-        held = {row[1] for row in statement(other, "turn_take", 2, 0, [], [])}
-        taken = {subscription for _, subscription in Rota().take(session, 5)}
+    with cluster.connect(db.name) as first, first.transaction():
+        held = {row[1] for row in statement(first, "turn_take", 2, 0, [], [])}
+        taken = {subscription for _, subscription in Rota().take(other, 5)}
     assert len(held) == 2 and len(taken) == 3 and not held & taken
 
 
-def test_a_claim_is_shared_between_tenants_not_subscriptions(db, session):
+def test_a_claim_is_shared_between_tenants_not_subscriptions(db, other):
     busy = tenant(db, "busy", 30)
     quiet = tenant(db, "quiet", 1)
     for of in (busy, quiet):
         lanes(db, of, 200)
-    statement(session, "turn_take", 100, 0, [], [])
-    statement(session, "lane_claim", 120, "w", 5_000_000, 100_000)
-    session.commit()
+    statement(other, "turn_take", 100, 0, [], [])
+    statement(other, "lane_claim", 120, "w", 5_000_000, 100_000, 0)
+    other.commit()
     assert db.rows("SELECT s.tenant_id, count(*) FROM postrider.lane l JOIN"
                    " postrider.subscription s ON s.id = l.subscription_id WHERE"
                    " l.lease_token IS NOT NULL GROUP BY 1 ORDER BY 1") == [
