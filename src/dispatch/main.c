@@ -301,8 +301,9 @@ check(const struct worker_conf *conf, struct err *err)
 		    "log_level: want error, warn, info or debug");
 	if (check_retention(conf, err) != 0)
 		return -1;
-	return limits_check_descriptors(
-	    "max_in_flight", conf->max_in_flight, err);
+	/* Beside those in use, half as many that are kept for the next. */
+	return limits_check_descriptors("max_in_flight",
+	    conf->max_in_flight + conf->max_in_flight / 2, err);
 }
 
 int
