@@ -7,6 +7,7 @@ import pytest
 from .daemons import Cli, Dispatch, Ingest, Receiver
 from .endpoint import Endpoint
 from .postgres import Cluster
+from .replaying import Queue
 
 programs_key = pytest.StashKey()
 
@@ -49,6 +50,23 @@ def db(cluster, template):
     database = cluster.create(template)
     yield database
     database.drop()
+
+
+@pytest.fixture
+def other(db, cluster):
+    """A second connection, with a transaction of its own."""
+    with cluster.connect(db.name) as connection:
+        connection.autocommit = False
+        yield connection
+        connection.rollback()
+
+
+@pytest.fixture
+def queue(db):
+    """A subscription with a queue that is stepped by hand, and sound at the end."""
+    made = Queue(db)
+    yield made
+    made.check()
 
 
 @pytest.fixture

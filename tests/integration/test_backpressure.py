@@ -161,7 +161,8 @@ def test_a_lease_that_somebody_holds_is_not_asked_for_without_pause(
     api.subscribe(endpoint.url)
     api.event({"n": 1}, asset="a")
     db.execute("UPDATE postrider.lane SET due_at = NULL, lease_token = gen_random_uuid(),"
-               " lease_worker = 'gone', lease_until = now() - interval '1 hour',"
+               " lease_worker = 'gone', leased_at = now() - interval '2 hours',"
+               " lease_until = now() - interval '1 hour',"
                " look_at = now()")
     with cluster.connect(db.name) as other:
         other.autocommit = False

@@ -1,6 +1,8 @@
 """Leases: a dead worker blocks nothing for long, a late one changes nothing."""
 
+import json
 import signal
+import threading
 
 from .wait import never, until
 
@@ -217,3 +219,95 @@ def test_a_lane_whose_delivery_is_gone_is_shown_and_goes_on(
     until(lambda: db.rows("SELECT state FROM postrider.deliveries") == [("delivered",)],
           "what stands behind it is delivered")
     assert db.value("SELECT count(*) FROM postrider.lane") == 0
+
+
+MANY = 60  # lanes: with bodies as long as they may be, far more than a socket holds
+
+
+def post_large(api, *assets):
+    """An event of nearly 64 KiB for each asset."""
+    lines = b"\n".join(json.dumps({"type": "t", "asset": asset, "data": "." * 60000}).encode()
+                       for asset in assets)
+    api.call("POST", "/v1/events/batch", lines,
+             {"Content-Type": "application/x-ndjson"}).expect(202)
+
+
+def waiting(db):
+    return db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                    " AND datname = current_database()")
+
+
+def freeze_at(db, other, dispatch, table, start):
+    """Stop a dispatcher whose statement waits for `table`, which is free when this returns."""
+    other.execute(f"LOCK {table} IN ACCESS EXCLUSIVE MODE")
+    start()
+    until(lambda: waiting(db) == 1, "its statement waits")
+    dispatch.pause()
+    other.rollback()
+
+
+def test_a_dispatcher_frozen_while_it_claims_holds_no_lock(
+        api, make_dispatch, db, other, endpoint):
+    """Its answer does not fill the socket before the claim is committed."""
+    api.subscribe(endpoint.url, max_in_flight=MANY)
+    dispatch = make_dispatch(poll="1h")
+    db.execute("UPDATE postrider.turn SET rest = 'paused'")
+    post_large(api, *(f"a{n}" for n in range(MANY)))
+
+    def resume():
+        db.execute("UPDATE postrider.turn SET rest = NULL")
+        db.execute("NOTIFY postrider_work")
+    freeze_at(db, other, dispatch, "postrider.event", resume)
+    until(lambda: db.value("SELECT count(lease_token) FROM postrider.lane") == MANY,
+          "the claim is committed")
+    api.event({"n": 1}, asset="a0")
+    dispatch.cont()
+    until(lambda: db.rows("SELECT DISTINCT state FROM postrider.delivery") == [("delivered",)],
+          "all are delivered", seconds=30)
+
+
+def test_a_dispatcher_frozen_while_it_records_holds_no_lock(
+        api, make_dispatch, db, cluster, other, endpoint):
+    """Nor does what it is handed back.
+
+    The first outcomes wait for `other`; all that follow come in one batch, which waits
+    for `next_in_line`.
+    """
+    gate, answered = threading.Event(), threading.Semaphore(0)
+
+    def answer(handler, _):
+        gate.wait(20)
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+        answered.release()
+
+    endpoint.script(answer)
+    api.subscribe(endpoint.url, max_in_flight=MANY, timeout_ms=30000)
+    dispatch = make_dispatch()
+    assets = [f"a{n}" for n in range(MANY)]
+    post_large(api, *assets)
+    until(lambda: len(endpoint.requests) == MANY, "all are under way", seconds=20)
+    post_large(api, *assets)
+    other.execute("LOCK postrider.replay IN ACCESS EXCLUSIVE MODE")
+    gate.set()
+    for _ in assets:
+        assert answered.acquire(timeout=10)
+    until(lambda: waiting(db) == 1, "the first outcomes wait")
+    with cluster.connect(db.name) as next_in_line:
+        next_in_line.autocommit = False
+        thread = threading.Thread(target=next_in_line.execute,
+                                  args=("LOCK postrider.replay IN ACCESS EXCLUSIVE MODE",))
+        thread.start()
+        until(lambda: waiting(db) == 2, "and somebody behind them")
+        other.rollback()
+        thread.join()
+        until(lambda: waiting(db) == 1, "and behind that all others")
+        dispatch.pause()
+        next_in_line.rollback()
+    until(lambda: db.value("SELECT count(*) FROM postrider.attempt") >= MANY,
+          "the record is committed")
+    api.event({"n": 1}, asset="a0")
+    dispatch.cont()
+    until(lambda: db.rows("SELECT DISTINCT state FROM postrider.delivery") == [("delivered",)],
+          "all are delivered", seconds=30)

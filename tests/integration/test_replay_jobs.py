@@ -1,27 +1,9 @@
 """Replays in the background: each step is one transaction, and moves the cursor on."""
 
-import pytest
-
 from .replaying import Queue, run
 from .statement import statement
 
 DAY = 86400 * 1_000_000
-
-
-@pytest.fixture
-def queue(db):
-    made = Queue(db)
-    yield made
-    made.check()
-
-
-@pytest.fixture
-def other(db, cluster):
-    """A second connection, with a transaction of its own."""
-    with cluster.connect(db.name) as connection:
-        connection.autocommit = False
-        yield connection
-        connection.rollback()
 
 
 def micros(db, ago="0"):

@@ -8,13 +8,6 @@ MINUTE = 60_000_000
 
 
 @pytest.fixture
-def queue(db):
-    made = Queue(db)
-    yield made
-    made.check()
-
-
-@pytest.fixture
 def held(db):
     """A queue whose dead letters hold their lanes."""
     made = Queue(db, on_dead="hold")

@@ -14,22 +14,6 @@ MOVES = 60
 
 
 @pytest.fixture
-def queue(db):
-    made = Queue(db)
-    yield made
-    made.check()
-
-
-@pytest.fixture
-def other(db, cluster):
-    """A second connection, with a transaction of its own."""
-    with cluster.connect(db.name) as connection:
-        connection.autocommit = False
-        yield connection
-        connection.rollback()
-
-
-@pytest.fixture
 def waits(db, cluster):
     """Begin `work(connection)` in a transaction that has to wait for somebody.
 
