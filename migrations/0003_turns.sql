@@ -35,18 +35,25 @@ ALTER TABLE postrider.turn
   ADD COLUMN failures integer NOT NULL DEFAULT 0,
   ADD COLUMN due_from timestamptz NOT NULL DEFAULT '-infinity',
   ADD COLUMN leased_from timestamptz NOT NULL DEFAULT '-infinity',
-  ADD COLUMN swept_at timestamptz NOT NULL DEFAULT '-infinity';
+  ADD COLUMN swept_at timestamptz NOT NULL DEFAULT '-infinity',
+  ADD COLUMN entered_at timestamptz;
 
 UPDATE postrider.turn t
-   SET tenant_id = s.tenant_id
+   SET tenant_id = s.tenant_id,
+       entered_at = CASE WHEN t.rest IS NULL THEN now() END
   FROM postrider.subscription s
  WHERE s.id = t.subscription_id;
 
-ALTER TABLE postrider.turn ALTER COLUMN tenant_id SET NOT NULL;
+ALTER TABLE postrider.turn
+  ALTER COLUMN tenant_id SET NOT NULL,
+  ADD CONSTRAINT turn_entered_check
+      CHECK ((rest IS NULL) = (entered_at IS NOT NULL));
 
 COMMENT ON COLUMN postrider.turn.wake_at IS
     'back in the round at this time: its earliest lane falls due, the next '
     'request is allowed, or the circuit lets a probe through';
+COMMENT ON COLUMN postrider.turn.entered_at IS
+    'when it came into the round; NULL while it rests';
 COMMENT ON COLUMN postrider.turn.rate_at IS
     'when requests are evenly spaced again: what is ahead of now is used up';
 COMMENT ON COLUMN postrider.turn.circuit_opens IS
@@ -61,7 +68,7 @@ COMMENT ON COLUMN postrider.turn.swept_at IS
     'when due_from and leased_from were last found out from the start';
 
 CREATE INDEX turn_round
-    ON postrider.turn (tenant_id, subscription_id)
+    ON postrider.turn (entered_at)
  WHERE rest IS NULL;
 
 
@@ -143,8 +150,9 @@ SELECT setval('postrider.position',
                           FROM postrider.event)) + 1000);
 
 
-GRANT SELECT, UPDATE (rest, wake_at, rate_at, circuit, circuit_opens, failures,
-                      due_from, leased_from, swept_at)
+GRANT SELECT, UPDATE (rest, wake_at, entered_at, rate_at, circuit,
+                      circuit_opens, failures, due_from, leased_from,
+                      swept_at)
    ON postrider.turn TO postrider_dispatch;
 GRANT UPDATE (look_at, leased_at, resume_id, resume_at)
    ON postrider.lane TO postrider_dispatch;

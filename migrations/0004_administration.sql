@@ -9,7 +9,8 @@ GRANT UPDATE (url, event_types, state, state_reason, ordering, on_dead,
               retry_cap_ms, timeout_ms, rate_per_second, circuit_after, version,
               updated_at)
    ON postrider.subscription TO postrider_ingest;
-GRANT UPDATE (rest, wake_at, rate_at, circuit, circuit_opens, failures)
+GRANT UPDATE (rest, wake_at, entered_at, rate_at, circuit, circuit_opens,
+              failures)
    ON postrider.turn TO postrider_ingest;
 GRANT DELETE ON postrider.subscription_pattern TO postrider_ingest;
 GRANT SELECT (subscription_id), DELETE

@@ -13,7 +13,8 @@ WITH resting AS (
 ), readied AS (
     UPDATE postrider.turn t
        SET rest = CASE t.rest WHEN 'deleted' THEN t.rest END,
-           wake_at = CASE t.rest WHEN 'deleted' THEN statement_timestamp() END
+           wake_at = CASE t.rest WHEN 'deleted' THEN statement_timestamp() END,
+           entered_at = CASE t.rest WHEN 'idle' THEN clock_timestamp() END
       FROM resting r
      WHERE t.subscription_id = ANY (ARRAY[r.subscription_id])
     RETURNING t.rest

@@ -20,7 +20,8 @@ WITH wanted (role, privilege, columns, relations) AS (
          'retry_cap_ms,timeout_ms,rate_per_second,circuit_after,version,'
          'updated_at}', '{subscription}'),
         ('postrider_ingest', 'UPDATE',
-         '{rest,wake_at,rate_at,circuit,circuit_opens,failures}', '{turn}'),
+         '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures}',
+         '{turn}'),
         ('postrider_ingest', 'UPDATE', '{named}', '{event}'),
         ('postrider_ingest', 'UPDATE',
          '{lane_id,finished_at,generation,attempts,status,state}',
@@ -42,8 +43,8 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'UPDATE',
          '{state,state_reason,version,updated_at}', '{subscription}'),
         ('postrider_dispatch', 'UPDATE',
-         '{rest,wake_at,rate_at,circuit,circuit_opens,failures,due_from,'
-         'leased_from,swept_at}', '{turn}'),
+         '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures,'
+         'due_from,leased_from,swept_at}', '{turn}'),
         ('postrider_dispatch', 'UPDATE',
          '{lane_id,finished_at,generation,attempts,status,state}',
          '{delivery}'),

@@ -42,7 +42,10 @@ WITH old AS MATERIALIZED (
        SET rest = nullif(c.state, 'active'),
            wake_at = CASE c.state
                          WHEN 'deleted' THEN statement_timestamp()
-                     END
+                     END,
+           entered_at = CASE c.state
+                            WHEN 'active' THEN clock_timestamp()
+                        END
       FROM changed c
      WHERE t.subscription_id = c.id
     RETURNING t.rest

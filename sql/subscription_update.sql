@@ -93,6 +93,10 @@ WITH old AS MATERIALIZED (
     UPDATE postrider.turn t
        SET rest = n.rest,
            wake_at = CASE WHEN n.rest IS NOT NULL THEN t.wake_at END,
+           entered_at = CASE
+                            WHEN n.rest IS NULL
+                            THEN coalesce(t.entered_at, clock_timestamp())
+                        END,
            rate_at = CASE
                          WHEN n.has_new_rate
                          THEN least(t.rate_at,

@@ -2,14 +2,12 @@
 --
 --   $1 bigint    look from there, as turn_wake returns it; null: from the start
 --
--- Follows turn_take in its transaction.  Returns one row: whether the round has
--- anybody in it; and in how many microseconds the next turn wakes or the next
--- lease is to be looked at (null if none), so that a dispatcher sleeps exactly
--- so long.  None are left if one is past that somebody else holds.  Where a turn
--- was taken both are null: there is another pass at once.
+-- Follows turn_take in its transaction.  Returns one row: in how many microseconds
+-- the next turn wakes or the next lease is to be looked at (null if none), so that
+-- a dispatcher sleeps exactly so long.  None are left if one is past that somebody
+-- else holds.  Where a turn was taken it is null: there is another pass at once.
 
-SELECT EXISTS (SELECT FROM postrider.turn WHERE rest IS NULL) AS has_round,
-       (extract(epoch FROM
+SELECT (extract(epoch FROM
             least((SELECT min(wake_at)
                      FROM postrider.turn
                     WHERE wake_at > p.look_from - interval '5 seconds'
@@ -25,6 +23,6 @@ SELECT EXISTS (SELECT FROM postrider.turn WHERE rest IS NULL) AS has_round,
                IN ('', '{}')
         OFFSET 0) p
  UNION ALL
-SELECT NULL, NULL
+SELECT NULL
  WHERE coalesce(current_setting('postrider.taken', true), '')
        NOT IN ('', '{}');

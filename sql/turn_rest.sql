@@ -72,7 +72,8 @@ WITH in_round AS MATERIALIZED (
                          WHEN 'rate' THEN greatest(r.allowed_at,
                                                    statement_timestamp()
                                                    + interval '10 ms')
-                     END
+                     END,
+           entered_at = NULL
       FROM resting r
      WHERE t.subscription_id = ANY (ARRAY[r.subscription_id])
        AND r.rest IS NOT NULL

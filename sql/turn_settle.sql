@@ -114,6 +114,10 @@ WITH judged AS MATERIALIZED (
                          WHEN n.next_rest = n.rest
                          THEN n.wake_at
                      END,
+           entered_at = CASE
+                            WHEN n.next_rest IS NULL
+                            THEN coalesce(t.entered_at, clock_timestamp())
+                        END,
            circuit = n.circuit,
            circuit_opens = CASE
                                WHEN n.circuit = 'closed' THEN 0

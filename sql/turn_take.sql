@@ -1,101 +1,82 @@
--- turn_take: whose turn it is: tenant after tenant, and of each the
--- subscriptions that follow those that had theirs.
+-- turn_take: take turns: those that are asked for, and of what has just come into
+-- the round as many as there is room for.
 --
 --   $1 integer   most subscriptions
---   $2 bigint    the tenant that was served last
---   $3 bigint[]  tenants with more in the round than they had turns,
---   $4 bigint[]  and the subscription of each that was served last
+--   $2 bigint[]  subscriptions whose turn it is, no more than that
+--   $3 bigint    what came into the round after that, microseconds since 1970;
+--                null: all that is in it
 --
--- Returns a row for each: tenant and subscription, in the order of the tenants;
--- and, for a tenant that is to go on from there, the one that was served last.
--- The rows stay locked, so that lane_claim counts what is in flight exactly:
+-- Returns from when on the next is to look; and, if there are any, a row for each
+-- that was asked for and each that came: its tenant, null if it has left the
+-- round, and whether it was taken.
+--
+-- What is taken stays locked, so that lane_claim counts what is in flight exactly:
 -- nobody else adds to it meanwhile.  What another dispatcher is claiming for is
 -- passed over.  Nothing is written: lane_claim, in the same transaction, is told
--- by a setting, and where to go on is for the caller to keep.
+-- by a setting, and whose turn is next is for the caller to keep.
 --
--- Each tenant has an even share of $1, whatever the number of its subscriptions.
--- The first of each is where the walk to it ended: what lies before may be dead.
+-- Where something holds back vacuum, every turn that ever left the round lies dead
+-- in its index.  So the index is for what comes; those that stay are looked up.
+-- A look begins a second before the last, for what was being committed then.
 
-WITH RECURSIVE beyond AS (
-    SELECT 0 AS nth, $2::bigint AS tenant_id, 0::bigint AS first
-     UNION ALL
-    SELECT b.nth + 1, t.tenant_id, t.subscription_id
-      FROM beyond b
-     CROSS JOIN LATERAL (
-           SELECT tenant_id, subscription_id
+WITH asked AS MATERIALIZED (
+    SELECT o.subscription_id, t.tenant_id
+      FROM unnest($2::bigint[]) AS o (subscription_id)
+      LEFT JOIN LATERAL (
+           SELECT tenant_id
              FROM postrider.turn
-            WHERE rest IS NULL
-              AND tenant_id > b.tenant_id
-            ORDER BY tenant_id, subscription_id
-            LIMIT 1) t
-     WHERE b.nth < $1::integer
-), from_start AS (
-    SELECT (SELECT max(nth) FROM beyond) AS nth, 0::bigint AS tenant_id,
-           0::bigint AS first
+            WHERE subscription_id = o.subscription_id
+              AND rest IS NULL
+           OFFSET 0) t ON true
+), entered AS MATERIALIZED (
+    SELECT subscription_id, tenant_id, entered_at
+      FROM postrider.turn
+     WHERE rest IS NULL
+       AND entered_at > coalesce('epoch'::timestamptz
+                                 + $3::bigint * interval '1 microsecond',
+                                 '-infinity')
+     ORDER BY entered_at
+     LIMIT 10000
+), wanted AS (
+    SELECT subscription_id
+      FROM asked
+     WHERE tenant_id IS NOT NULL
      UNION ALL
-    SELECT f.nth + 1, t.tenant_id, t.subscription_id
-      FROM from_start f
-     CROSS JOIN LATERAL (
-           SELECT tenant_id, subscription_id
-             FROM postrider.turn
-            WHERE rest IS NULL
-              AND tenant_id > f.tenant_id
-              AND tenant_id <= $2
-            ORDER BY tenant_id, subscription_id
-            LIMIT 1) t
-     WHERE f.nth < $1
-), tenants AS MATERIALIZED (
-    SELECT nth,
-           tenant_id,
-           first,
-           greatest($1 / count(*) OVER (), 1) AS share,
-           coalesce(($4::bigint[])[array_position($3::bigint[], tenant_id)],
-                    0) AS after
-      FROM (SELECT nth, tenant_id, first
-              FROM beyond
-             WHERE nth > 0
-             UNION ALL
-            SELECT nth, tenant_id, first
-              FROM from_start
-             WHERE tenant_id > 0) both_ways
+    (SELECT subscription_id
+       FROM entered
+      WHERE subscription_id <> ALL ($2)
+      ORDER BY entered_at
+      LIMIT greatest($1::integer - cardinality($2), 0))
 ), taken AS MATERIALIZED (
-    SELECT n.nth, n.tenant_id, n.share, n.after, t.subscription_id
-      FROM tenants n
+    SELECT t.subscription_id
+      FROM wanted w
      CROSS JOIN LATERAL (
            SELECT subscription_id
-             FROM (SELECT subscription_id
-                     FROM postrider.turn
-                    WHERE rest IS NULL
-                      AND tenant_id = n.tenant_id
-                      AND subscription_id >= greatest(n.first, n.after + 1)
-                    ORDER BY subscription_id
-                    LIMIT n.share
-                      FOR NO KEY UPDATE SKIP LOCKED) following
-            UNION ALL
-           SELECT subscription_id
-             FROM (SELECT subscription_id
-                     FROM postrider.turn
-                    WHERE rest IS NULL
-                      AND tenant_id = n.tenant_id
-                      AND subscription_id BETWEEN n.first AND n.after
-                    ORDER BY subscription_id
-                    LIMIT n.share
-                      FOR NO KEY UPDATE SKIP LOCKED) from_start
-            LIMIT n.share) t
+             FROM postrider.turn
+            WHERE subscription_id = w.subscription_id
+              AND rest IS NULL
+           OFFSET 0
+              FOR NO KEY UPDATE SKIP LOCKED) t
 ), told AS MATERIALIZED (
-    SELECT set_config('postrider.taken',
-                      coalesce(array_agg(subscription_id), '{}')::text,
-                      true)
-      FROM taken
+    SELECT subscriptions,
+           set_config('postrider.taken', subscriptions::text, true)
+      FROM (SELECT coalesce(array_agg(subscription_id), '{}') AS subscriptions
+              FROM taken) t
 )
-SELECT tenant_id,
-       subscription_id,
-       CASE
-           WHEN count(*) OVER tenant = share
-           THEN coalesce(max(subscription_id)
-                         FILTER (WHERE subscription_id <= after) OVER tenant,
-                         max(subscription_id) OVER tenant)
-       END AS last_id
-  FROM taken, told
-WINDOW tenant AS (PARTITION BY tenant_id)
- ORDER BY nth;
+SELECT (extract(epoch FROM l.look_from) * 1000000)::bigint AS look_from,
+       r.subscription_id,
+       r.tenant_id,
+       r.subscription_id = ANY (told.subscriptions) AS is_taken
+  FROM told
+ CROSS JOIN (
+       SELECT CASE
+                  WHEN count(*) = 10000 THEN max(entered_at)
+                  ELSE statement_timestamp() - interval '1 second'
+              END AS look_from
+         FROM entered) l
+  LEFT JOIN (
+       SELECT subscription_id, tenant_id
+         FROM asked
+        UNION
+       SELECT subscription_id, tenant_id
+         FROM entered) r ON true;

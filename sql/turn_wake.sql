@@ -25,7 +25,8 @@ WITH due AS (
 ), woken AS (
     UPDATE postrider.turn t
        SET rest = NULL,
-           wake_at = NULL
+           wake_at = NULL,
+           entered_at = clock_timestamp()
       FROM due d
      WHERE t.subscription_id = ANY (ARRAY[d.subscription_id])
     RETURNING 1

@@ -17,7 +17,6 @@
 
 struct pg_batch;
 struct pg_rows;
-struct rota;
 
 enum { LANE_TOKEN = 16 };
 
@@ -50,10 +49,11 @@ struct lane_expired {
 	struct retry_policy policy; /* without jitter: the caller's choice */
 };
 
-/* How the round looks to a pass that took no turn. */
-struct lane_round {
-	bool has_any; /* somebody is in the round */
-	usec_t next_in; /* until something falls due; -1: nothing will */
+/* A turn that was asked for, or has come into the round. */
+struct lane_turn {
+	int64_t subscription_id;
+	int64_t tenant_id; /* 0: it has left the round */
+	bool is_taken;
 };
 
 /*
@@ -71,13 +71,19 @@ void lane_reclaim_read(
 void lane_wake(struct pg_batch *batch, int limit, int64_t from);
 int64_t lane_wake_read(const struct pg_rows *rows);
 
-/* Take at most `limit` turns, from where `rota` is.  In the transaction of
- * lane_claim(), before it, and not more of them than lanes. */
-void lane_take(struct pg_batch *batch, int limit, const struct rota *rota);
+/*
+ * Take at most `limit` turns: the `n` that are `asked` for, no more than that,
+ * and of what came into the round since `from`.  In the transaction of
+ * lane_claim(), before it, and not more of them than lanes.
+ */
+void lane_take(struct pg_batch *batch, int limit, const int64_t *asked,
+    size_t n, int64_t from);
 
-/* The subscription of a row.  All rows are to be read, in order: they move
- * `rota`. */
-int64_t lane_take_read(const struct pg_rows *rows, int row, struct rota *rota);
+/* From when on the next is to look. */
+int64_t lane_take_from(const struct pg_rows *rows);
+
+/* False if the row has no turn: then it is the only one. */
+bool lane_take_read(const struct pg_rows *rows, int row, struct lane_turn *out);
 
 struct lane_claim_args {
 	int limit; /* most lanes */
@@ -93,9 +99,12 @@ void lane_claim(struct pg_batch *batch, const struct lane_claim_args *args);
 void lane_claim_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 
-/* Ask when to look again.  In the transaction of lane_take(), after it. */
+/* Ask when to look again, should no turn have been taken.  In the transaction of
+ * lane_take(), after it. */
 void lane_next(struct pg_batch *batch, int64_t from);
-void lane_next_read(const struct pg_rows *rows, struct lane_round *out);
+
+/* How long until something falls due; -1: nothing will. */
+usec_t lane_next_read(const struct pg_rows *rows);
 
 /* What a claim and a lane handed back have in common: all but the attempt. */
 void lane_lease_read(

@@ -13,6 +13,7 @@
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
 #include "pg/row.h"
+#include "store/rota.h"
 #include "store/session.h"
 
 enum {
@@ -120,17 +121,6 @@ on_any(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_step(claimer);
 }
 
-/* Take a turn off the list: there was something to claim for it. */
-static void
-strike(struct claimer *claimer, int64_t subscription_id)
-{
-	for (size_t i = 0; i < claimer->nempty; i++)
-		if (claimer->empty[i] == subscription_id) {
-			claimer->empty[i] = claimer->empty[--claimer->nempty];
-			return;
-		}
-}
-
 static void
 begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
 {
@@ -144,7 +134,7 @@ begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
 		claimer->contended = CONTENDED_WAIT;
 	for (int i = 0; i < n; i++) {
 		lane_claim_read(rows, i, &lease);
-		strike(claimer, lease.subscription_id);
+		claimer_strike(claimer, lease.subscription_id);
 		if (attempt_new(&attempt, claimer->worker, &lease,
 			claimer->asked_at, &err) != 0)
 			log_error(
@@ -166,37 +156,35 @@ contended_wait(struct claimer *claimer)
 
 /* Nobody's turn: how long until the next look. */
 static usec_t
-idle_wait(struct claimer *claimer, const struct lane_round *round)
+idle_wait(struct claimer *claimer, usec_t next_in)
 {
 	usec_t poll = claimer->worker->conf->poll;
 
-	if (round->has_any || round->next_in == 0)
+	if (rota_count(claimer->rota) > 0 || next_in == 0)
 		return contended_wait(claimer);
 	claimer->contended = CONTENDED_WAIT;
-	return round->next_in > 0 && round->next_in < poll ? round->next_in
-	                                                   : poll;
+	return next_in > 0 && next_in < poll ? next_in : poll;
 }
 
 static void
 on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
-	struct lane_round round;
+	usec_t next_in;
+	size_t nleft;
 
 	if (!claimer_answered(claimer, err))
 		return;
 	if (claimer->look_from == LANE_START)
 		claimer->swept_at = claimer->asked_at;
 	claimer->look_from = lane_wake_read(rows[PASS_WAKE]);
-	lane_next_read(rows[PASS_NEXT], &round);
-	claimer->nempty = (size_t)pg_count(rows[PASS_TAKE]);
-	for (size_t i = 0; i < claimer->nempty; i++)
-		claimer->empty[i] =
-		    lane_take_read(rows[PASS_TAKE], (int)i, &claimer->rota);
-	if (claimer->nempty > 0 || pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
+	next_in = lane_next_read(rows[PASS_NEXT]);
+	nleft = claimer_taken(claimer, rows[PASS_TAKE]);
+	if (claimer->nempty > 0 || nleft > 0 ||
+	    pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
 		claimer->is_wanted = true;
 	else
-		claimer_look(claimer, idle_wait(claimer, &round));
+		claimer_look(claimer, idle_wait(claimer, next_in));
 	take_over(claimer, rows[PASS_RECLAIM]);
 	begin_attempts(claimer, rows[PASS_CLAIM]);
 	claimer_step(claimer);
@@ -252,16 +240,17 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 
 	claimer->is_wanted = false;
 	claimer->had_chore = false;
-	if (clock_now() >= claimer->swept_at + SWEEP_EVERY)
+	if (clock_now() >= claimer->swept_at + SWEEP_EVERY) {
 		claimer->look_from = LANE_START;
+		claimer->entered_from = LANE_START;
+	}
 	pg_begin(batch);
 	lane_reclaim(batch, worker->name,
 	    recorder_is_failing(worker->recorder) ? 0 : RECLAIMS,
 	    worker->conf->lease_margin + worker->conf->statement_timeout,
 	    claimer->look_from);
 	lane_wake(batch, WAKES, claimer->look_from);
-	lane_take(
-	    batch, room < CLAIMER_TURNS ? room : CLAIMER_TURNS, &claimer->rota);
+	claimer_take(claimer, batch, room);
 	lane_claim(batch, &(struct lane_claim_args){
 			      .limit = room,
 			      .worker = worker->name,
@@ -430,6 +419,8 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	claimer->contended = CONTENDED_WAIT;
 	claimer->swept_at = -SWEEP_EVERY;
 	TAILQ_INIT(&claimer->waiting);
+	if (rota_new(&claimer->rota, err) != 0)
+		goto fail;
 	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
 	if (claimer->timer == NULL) {
 		(void)err_set(err, ERR_NOMEM, "claimer");
@@ -475,6 +466,7 @@ claimer_close(struct claimer *claimer)
 		attempt_free(attempt);
 	}
 	chores_close(claimer->chores);
+	rota_free(claimer->rota);
 	if (claimer->timer != NULL)
 		event_free(claimer->timer);
 	free(claimer);

@@ -1,4 +1,4 @@
-/* claimer_inside: what claimer.c and claimer_load.c share. */
+/* claimer_inside: what claimer.c, claimer_load.c and claimer_turns.c share. */
 
 #ifndef DISPATCH_CLAIMER_INSIDE_H
 #define DISPATCH_CLAIMER_INSIDE_H
@@ -12,10 +12,10 @@
 #include "dispatch/claimer.h"
 #include "dispatch/outage.h"
 #include "pg/pg.h"
-#include "store/rota.h"
 
 struct chores;
 struct event;
+struct rota;
 struct session;
 
 enum {
@@ -36,9 +36,10 @@ struct claimer {
 	bool is_wanted; /* a pass is to be made */
 	bool knows_any; /* there is some subscription */
 	bool was_vain; /* the last pass claimed nothing at all */
-	struct rota rota;
+	struct rota *rota; /* who is in the round, and who is next */
 	usec_t swept_at; /* the last pass that looked from the start */
 	int64_t look_from; /* for the next, as lane_wake_read() says */
+	int64_t entered_from; /* and as lane_take_from() does */
 	usec_t contended; /* the next wait for what somebody else holds */
 	int64_t
 	    empty[CLAIMER_TURNS]; /* claimed for in vain: to be put to rest */
@@ -59,6 +60,16 @@ bool claimer_answered(struct claimer *claimer, const struct err *err);
 
 /* Decide what is to be done next, and do it. */
 void claimer_step(struct claimer *claimer);
+
+/* Take turns for a claim of `room` lanes. */
+void claimer_take(struct claimer *claimer, struct pg_batch *batch, int room);
+
+/* Read the answer: what was taken is `empty` until something is claimed for it.
+ * Returns how many of those asked for had left the round. */
+size_t claimer_taken(struct claimer *claimer, const struct pg_rows *rows);
+
+/* There was something to claim for it. */
+void claimer_strike(struct claimer *claimer, int64_t subscription_id);
 
 /* Load what the first waiting attempts need: endpoints first, then bodies. */
 void claimer_load(struct claimer *claimer, struct pg_batch *batch);

@@ -3,7 +3,6 @@
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "store/lane.h"
-#include "store/rota.h"
 #include "store/stmt.h"
 
 static void
@@ -94,41 +93,50 @@ lane_next(struct pg_batch *batch, int64_t from)
 	put_from(batch, from);
 }
 
-void
-lane_next_read(const struct pg_rows *rows, struct lane_round *out)
+usec_t
+lane_next_read(const struct pg_rows *rows)
 {
-	int next = pg_column(rows, "next_in_us");
+	int column = pg_column(rows, "next_in_us");
+	usec_t next_in;
 
-	*out = (struct lane_round){
-		.has_any = pg_get_bool(rows, 0, pg_column(rows, "has_round")),
-		.next_in = pg_is_null(rows, 0, next)
-		               ? -1
-		               : pg_get_bigint(rows, 0, next),
-	};
-	if (!pg_is_null(rows, 0, next) && out->next_in < 0)
-		out->next_in = 0;
+	if (pg_is_null(rows, 0, column))
+		return -1;
+	next_in = pg_get_bigint(rows, 0, column);
+	return next_in < 0 ? 0 : next_in;
 }
 
 void
-lane_take(struct pg_batch *batch, int limit, const struct rota *rota)
+lane_take(struct pg_batch *batch, int limit, const int64_t *asked, size_t n,
+    int64_t from)
 {
 	pg_call(batch, STMT_TURN_TAKE);
 	pg_int(batch, limit);
-	pg_bigint(batch, rota->tenant_id);
-	put_ids(batch, rota->tenants, rota->n);
-	put_ids(batch, rota->last, rota->n);
+	put_ids(batch, asked, n);
+	put_from(batch, from);
 }
 
 int64_t
-lane_take_read(const struct pg_rows *rows, int row, struct rota *rota)
+lane_take_from(const struct pg_rows *rows)
 {
-	int last_id = pg_column(rows, "last_id");
+	return pg_get_bigint(rows, 0, pg_column(rows, "look_from"));
+}
 
-	rota_served(rota,
-	    pg_get_bigint(rows, row, pg_column(rows, "tenant_id")),
-	    pg_is_null(rows, row, last_id) ? 0
-					   : pg_get_bigint(rows, row, last_id));
-	return pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
+bool
+lane_take_read(const struct pg_rows *rows, int row, struct lane_turn *out)
+{
+	int subscription = pg_column(rows, "subscription_id");
+	int tenant = pg_column(rows, "tenant_id");
+
+	if (pg_is_null(rows, row, subscription))
+		return false;
+	*out = (struct lane_turn){
+		.subscription_id = pg_get_bigint(rows, row, subscription),
+		.tenant_id = pg_is_null(rows, row, tenant)
+		                 ? 0
+		                 : pg_get_bigint(rows, row, tenant),
+		.is_taken = pg_get_bool(rows, row, pg_column(rows, "is_taken")),
+	};
+	return true;
 }
 
 void

@@ -33,6 +33,36 @@ def text(value):
     return None if value is None else str(value)
 
 
+class Rota:
+    """Who is in the round, and who is next: what src/store/rota.c does."""
+
+    def __init__(self):
+        self.tenants = {}  # subscriptions of each; both in the order of their turns
+
+    def add(self, tenant, subscription):
+        self.tenants.setdefault(tenant, {}).setdefault(subscription)
+
+    def remove(self, subscription):
+        for tenant, members in list(self.tenants.items()):
+            if subscription in members:
+                del members[subscription]
+                if not members:
+                    del self.tenants[tenant]
+
+    def next(self, most):
+        share = max(most // max(len(self.tenants), 1), 1)
+        chosen = []
+        for tenant in list(self.tenants)[:most]:
+            members = self.tenants.pop(tenant)
+            turns = list(members)[:min(share, most - len(chosen))]
+            for subscription in turns:
+                del members[subscription]
+                members[subscription] = None
+            self.tenants[tenant] = members
+            chosen += turns
+        return chosen
+
+
 class Dispatcher:
     """Runs the statements on a connection, in the transactions of the program."""
 
@@ -40,8 +70,8 @@ class Dispatcher:
         self.connection = connection
         self.worker = worker
         self.look_from = None  # where to look for what is past
-        self.tenant = 0  # where the round goes on
-        self.after = {}  # and where in each tenant
+        self.entered_from = None  # and for what came into the round
+        self.rota = Rota()
         for name, value in settings():
             connection.execute(f"SET {name} = {value}")
         for name in STATEMENTS:
@@ -75,22 +105,24 @@ class Dispatcher:
     def claim(self, room, sweeps=False):
         """One pass: at most `room` lanes.  Returns the subscriptions whose turn it was."""
         look_from = None if sweeps else self.look_from
+        turns = min(room, TURNS)
         with self.transaction():
             self.reclaim(sweeps)
             woken = self.run("turn_wake", WAKES, look_from)
-            taken = self.run("turn_take", min(room, TURNS), self.tenant,
-                             list(self.after), list(self.after.values()))
+            turns = self.run("turn_take", turns, self.rota.next(turns),
+                             None if sweeps else self.entered_from)
             self.run("lane_claim", room, self.worker, MARGIN, BEGIN_WITHIN,
                      random.randrange(1_000_000))
             self.run("turn_next", look_from)
         for row in woken:
             self.look_from = int(row["look_from"])
-        for row in taken:
-            self.tenant = int(row["tenant_id"])
-            self.after.pop(self.tenant, None)
-            if row["last_id"] is not None:
-                self.after[self.tenant] = int(row["last_id"])
-        return [int(row["subscription_id"]) for row in taken]
+        for row in turns:
+            self.entered_from = int(row["look_from"])
+            if row["tenant_id"] is not None:
+                self.rota.add(int(row["tenant_id"]), int(row["subscription_id"]))
+            elif row["subscription_id"] is not None:
+                self.rota.remove(int(row["subscription_id"]))
+        return [int(row["subscription_id"]) for row in turns if row["is_taken"] == "t"]
 
     def rest(self, subscriptions):
         """Put to rest what was claimed for in vain."""

@@ -38,8 +38,8 @@ def subscriptions(db, owners, n):
         " SELECT (%(owners)s::bigint[])[1 + g %% cardinality(%(owners)s)],"
         " 'https://example.com/', 10000 FROM generate_series(0, %(n)s - 1) g RETURNING id",
         {"owners": owners, "n": n})]
-    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id, rest)"
-               " SELECT id, tenant_id, NULL FROM postrider.subscription"
+    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id, rest, entered_at)"
+               " SELECT id, tenant_id, NULL, clock_timestamp() FROM postrider.subscription"
                " WHERE id = ANY (%s)", (made,))
     return made
 
@@ -144,6 +144,12 @@ def turn(db, **columns):
                    (value,))
 
 
+def rest(db, why, **columns):
+    turn(db, **columns)
+    db.execute("UPDATE postrider.turn SET rest = %s, entered_at = NULL"
+               f" WHERE subscription_id = {OTHER}", (why,))
+
+
 def subscription(db, **columns):
     for name, value in columns.items():
         db.execute(f"UPDATE postrider.subscription SET {name} = %s WHERE id = {OTHER}", (value,))
@@ -154,16 +160,16 @@ def in_the_round(_db):
 
 
 def idle(db):
-    turn(db, rest="idle")
+    rest(db, "idle")
 
 
 def waiting(db):
-    turn(db, rest="idle", wake_at="tomorrow")
+    rest(db, "idle", wake_at="tomorrow")
 
 
 def paused(db):
     subscription(db, state="paused")
-    turn(db, rest="paused")
+    rest(db, "paused")
 
 
 def full(db):
@@ -179,7 +185,7 @@ def full(db):
 
 def at_its_limit(db):
     full(db)
-    turn(db, rest="limit")
+    rest(db, "limit")
 
 
 def spent(db):
@@ -190,11 +196,11 @@ def spent(db):
 
 def at_its_rate(db):
     spent(db)
-    turn(db, rest="rate", wake_at="tomorrow")
+    rest(db, "rate", wake_at="tomorrow")
 
 
 def circuit_open(db):
-    turn(db, rest="circuit", wake_at="tomorrow", circuit="open", circuit_opens=1, failures=20)
+    rest(db, "circuit", wake_at="tomorrow", circuit="open", circuit_opens=1, failures=20)
 
 
 @dataclass(frozen=True)
@@ -243,7 +249,8 @@ def offer(db):
 
 
 def wake(db, taken):
-    db.execute("UPDATE postrider.turn SET rest = NULL, wake_at = NULL"
+    db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = clock_timestamp(),"
+               " wake_at = NULL"
                " WHERE subscription_id = ANY (%s) AND rest IS NOT NULL", (taken,))
 
 

@@ -42,7 +42,7 @@ STAYS = 999_999  # dice: few lanes are no reason to move the place that they are
 
 def claim(connection, worker="worker", limit=500):
     """The second half of a pass: turns, and lanes of them; returns {lane: token}."""
-    statement(connection, "turn_take", limit, 0, [], [])
+    statement(connection, "turn_take", limit, [], None)
     cursor = statement(connection, "lane_claim", limit, worker, MARGIN, BEGIN_WITHIN,
                        STAYS)
     names = [column.name for column in cursor.description]

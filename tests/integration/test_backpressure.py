@@ -104,7 +104,7 @@ def test_a_paused_subscription_waits_and_goes_on(api, dispatch, db, endpoint):
     until(lambda: db.value("SELECT rest FROM postrider.turn") == "paused", "it rests")
     never(lambda: endpoint.requests, "a request while paused")
     db.execute("UPDATE postrider.subscription SET state = 'active'")
-    db.execute("UPDATE postrider.turn SET rest = NULL")
+    db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now()")
     db.execute("NOTIFY postrider_work")
     until(lambda: endpoint.requests, "it goes on where it was")
 
@@ -196,6 +196,6 @@ def test_a_pause_counts_from_the_next_head_of_a_lane(api, dispatch, db, endpoint
           == "delivered", "the first is recorded")
     never(lambda: len(endpoint.requests) > 1, "the second is sent while paused")
     db.execute("UPDATE postrider.subscription SET state = 'active'")
-    db.execute("UPDATE postrider.turn SET rest = NULL")
+    db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now()")
     db.execute("NOTIFY postrider_work")
     until(lambda: len(endpoint.requests) == 2, "it goes on where it was")

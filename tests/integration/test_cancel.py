@@ -18,7 +18,7 @@ def delete(db, subscription):
     with db.connection.transaction():
         db.execute("UPDATE postrider.subscription SET state = 'deleted' WHERE id = %s",
                    (subscription,))
-        db.execute("UPDATE postrider.turn SET rest = 'deleted', wake_at = now()"
+        db.execute("UPDATE postrider.turn SET rest = 'deleted', entered_at = NULL, wake_at = now()"
                    " WHERE subscription_id = %s", (subscription,))
         db.execute("NOTIFY postrider_work, 'chore'")
 
@@ -41,7 +41,7 @@ def paused(api, db, endpoint):
     """A subscription that gets events and sends none; deleting it is all that moves it."""
     made = int(api.subscribe(endpoint.url)["id"])
     db.execute("UPDATE postrider.subscription SET state = 'paused'")
-    db.execute("UPDATE postrider.turn SET rest = 'paused'")
+    db.execute("UPDATE postrider.turn SET rest = 'paused', entered_at = NULL")
     return made
 
 
@@ -196,7 +196,7 @@ def test_a_walk_does_not_end_while_somebody_makes_work(
     """Who has announced it already would not wake the turn again."""
     with cluster.connect(db.name) as late:
         late.autocommit = False
-        db.execute("UPDATE postrider.turn SET rest = 'deleted', wake_at = now()")
+        db.execute("UPDATE postrider.turn SET rest = 'deleted', entered_at = NULL, wake_at = now()")
         accept(late, tenant_id, paused, "late", "a")
         db.execute("UPDATE postrider.subscription SET state = 'deleted'")
         make_dispatch(poll="50ms")
@@ -224,7 +224,7 @@ def test_many_dispatchers_and_many_deleted_subscriptions(
         api, make_dispatch, db, endpoint, fill):
     made = [int(api.subscribe(endpoint.url)["id"]) for _ in range(5)]
     db.execute("UPDATE postrider.subscription SET state = 'paused'")
-    db.execute("UPDATE postrider.turn SET rest = 'paused'")
+    db.execute("UPDATE postrider.turn SET rest = 'paused', entered_at = NULL")
     for subscription in made:
         fill(subscription, 250, asset=f"s{subscription}-")
     for _ in range(3):

@@ -163,7 +163,7 @@ def test_a_hint_that_was_lost_is_made_good_by_the_poll(api, make_dispatch, db, e
         " INSERT INTO postrider.lane (id, subscription_id, head_id, tail_id, head_event_no,"
         " due_at) SELECT 900000, (SELECT subscription_id FROM postrider.turn), 900000,"
         " 900000, event_no, now() FROM e")
-    db.execute("UPDATE postrider.turn SET rest = NULL")
+    db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now()")
     until(lambda: states(db) == {"delivered": 2}, "the poll finds it", seconds=5)
 
 

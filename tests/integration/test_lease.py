@@ -251,11 +251,11 @@ def test_a_dispatcher_frozen_while_it_claims_holds_no_lock(
     """Its answer does not fill the socket before the claim is committed."""
     api.subscribe(endpoint.url, max_in_flight=MANY)
     dispatch = make_dispatch(poll="1h")
-    db.execute("UPDATE postrider.turn SET rest = 'paused'")
+    db.execute("UPDATE postrider.turn SET rest = 'paused', entered_at = NULL")
     post_large(api, *(f"a{n}" for n in range(MANY)))
 
     def resume():
-        db.execute("UPDATE postrider.turn SET rest = NULL")
+        db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now()")
         db.execute("NOTIFY postrider_work")
     freeze_at(db, other, dispatch, "postrider.event", resume)
     until(lambda: db.value("SELECT count(lease_token) FROM postrider.lane") == MANY,

@@ -87,8 +87,8 @@ def test_claims_keep_a_rate_exactly(db, cluster):
                     " timeout_ms, max_in_flight) VALUES (%s, 'https://example.com/', %s, 1000, 200)"
                     " RETURNING id",
                     (tenant, rate))
-    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id, rest)"
-               " VALUES (%s, %s, NULL)", (made, tenant))
+    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id, rest, entered_at)"
+               " VALUES (%s, %s, NULL, now())", (made, tenant))
     db.execute("INSERT INTO postrider.lane (id, subscription_id, head_id, tail_id,"
                " head_event_no, due_at) SELECT g, %s, g, g, g, now()"
                " FROM generate_series(1, 200) g", (made,))

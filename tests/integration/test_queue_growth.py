@@ -20,7 +20,7 @@ class Session:
         for name, value in re.findall(r'\{ "(\w+)", "(\w+)" \}', SESSION.read_text()):
             connection.execute(f"SET {name} = {value}")
         connection.execute("SET postrider.taken = '{}'")
-        for name, parameters in (("turn_take", 4), ("lane_claim", 5), ("delivery_record", 13),
+        for name, parameters in (("turn_take", 3), ("lane_claim", 5), ("delivery_record", 13),
                                  ("turn_settle", 3), ("turn_rest", 1)):
             connection.execute(f"PREPARE {name} AS {(SQL / f'{name}.sql').read_text()}")
             # The plan is made once, now.
@@ -50,8 +50,8 @@ def crowd(db, cluster):
     tenant = db.value("INSERT INTO postrider.tenant (name) VALUES ('acme') RETURNING id")
     db.execute("INSERT INTO postrider.subscription (tenant_id, url, circuit_after) SELECT %s,"
                " 'https://example.com/', 1000 FROM generate_series(1, %s)", (tenant, MANY))
-    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id, rest) SELECT id,"
-               " tenant_id, NULL FROM postrider.subscription")
+    db.execute("INSERT INTO postrider.turn (subscription_id, tenant_id, rest, entered_at)"
+               " SELECT id, tenant_id, NULL, now() FROM postrider.subscription")
     db.execute("INSERT INTO postrider.lane (id, subscription_id, head_id, tail_id, head_event_no,"
                " due_at, asset) SELECT id, id, id, id, id, now(), 'a' FROM postrider.subscription")
     db.execute("INSERT INTO postrider.delivery (id, event_no, subscription_id, lane_id)"
@@ -79,13 +79,13 @@ def outcomes(lanes, tokens, verdict):
 
 def test_a_claim_grows_with_its_turns(crowd):
     crowd.connection.execute("BEGIN")
-    crowd.connection.execute(f"EXECUTE turn_take ({MANY}, 0, '{{}}', '{{}}')")
+    crowd.connection.execute(f"EXECUTE turn_take ({MANY}, '{{}}', NULL)")
     assert crowd.most("lane_claim", "500", "'w'", str(MARGIN), "100000", "0") <= 5 * MANY
 
 
 def test_a_settlement_grows_with_its_outcomes(db, cluster, crowd):
     subscriptions, *leases = claim(db, cluster)
-    db.execute("UPDATE postrider.turn SET rest = 'idle'")
+    db.execute("UPDATE postrider.turn SET rest = 'idle', entered_at = NULL")
     crowd.connection.execute("BEGIN")
     crowd.connection.execute(
         f"EXECUTE delivery_record ({', '.join(outcomes(*leases, 'retry'))})")

@@ -62,7 +62,7 @@ def claim(connect):
     connection = connect()
 
     def claim_all(margin=MARGIN):
-        statement.statement(connection, "turn_take", 200, 0, [], [])
+        statement.statement(connection, "turn_take", 200, [], None)
         rows = statement.statement(connection, "lane_claim", 500, "w", margin, 100_000,
                                    statement.STAYS)
         at = [column.name for column in rows.description].index("lease_token")
@@ -265,7 +265,8 @@ def test_a_circuit_opens_whatever_its_turn_rests_for(
     subscription = subscribe(circuit_after=2)
     put(subscription, *"ab")
     leases = claim()
-    db.execute("UPDATE postrider.turn SET rest = %s", (why,))
+    db.execute("UPDATE postrider.turn SET rest = w.why, entered_at = CASE WHEN w.why IS NULL"
+               " THEN now() END FROM (SELECT %s::text AS why) w", (why,))
     for lease in leases:
         conclude(subscription, lease, "retry", -1, 60_000_000)
     assert turn(db) == ("circuit", "open")

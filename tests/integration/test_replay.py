@@ -110,7 +110,7 @@ def test_it_goes_before_a_delivery_that_waits_for_its_retry(api, db, endpoint, d
     until(lambda: state(db, "one")[0] == "delivered", "one goes at once")
     never(lambda: len(endpoint.requests) > 2, "two before its time", 0.3)
     db.execute("UPDATE postrider.lane SET due_at = now()")
-    db.execute("UPDATE postrider.turn SET rest = NULL, wake_at = NULL")
+    db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now(), wake_at = NULL")
     db.execute("NOTIFY postrider_work")
     until(lambda: len(endpoint.requests) == 3, "two goes on")
     assert seen(endpoint) == ["two", "one", "two"]

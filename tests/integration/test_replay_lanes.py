@@ -263,17 +263,17 @@ def test_a_purged_one_stays_dead_and_leaves_no_lane(queue, db):
 def test_a_paused_subscription_waits_with_its_replays(queue, db):
     dead, = queue.die("one")
     db.execute("UPDATE postrider.subscription SET state = 'paused'")
-    db.execute("UPDATE postrider.turn SET rest = 'paused'")
+    db.execute("UPDATE postrider.turn SET rest = 'paused', entered_at = NULL")
     queue.retry(dead)
     assert queue.send() == []
     db.execute("UPDATE postrider.subscription SET state = 'active'")
-    db.execute("UPDATE postrider.turn SET rest = NULL")
+    db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now()")
     assert queue.send() == ["one"]
 
 
 def test_a_resting_turn_comes_back_for_a_replay(queue, db):
     dead, = queue.die("one")
-    db.execute("UPDATE postrider.turn SET rest = 'idle', wake_at = NULL")
+    db.execute("UPDATE postrider.turn SET rest = 'idle', entered_at = NULL, wake_at = NULL")
     queue.retry(dead)
     assert db.value("SELECT rest FROM postrider.turn") is None
 

@@ -204,7 +204,7 @@ def test_attempts_without_end_stay_within_the_cap(api, make_dispatch, db, endpoi
     api.event({})
     for attempts in 29, 62, 63, 999, 2147483645:
         db.execute("UPDATE postrider.lane SET attempts = %s, due_at = now()", (attempts,))
-        db.execute("UPDATE postrider.turn SET rest = NULL, wake_at = NULL")
+        db.execute("UPDATE postrider.turn SET rest = NULL, entered_at = now(), wake_at = NULL")
         dispatch = make_dispatch(retry_jitter=False)
         found = until(lambda: (h := head(db)) and h[0] == attempts + 1 and h,
                       f"attempt {attempts + 1} has failed")

@@ -25,7 +25,7 @@ MAY_READ = {
 
 MUST_FAIL = {
     "postrider_reader": [
-        "UPDATE postrider.turn SET rest = NULL",
+        "UPDATE postrider.turn SET rest = NULL, entered_at = now()",
         "DELETE FROM postrider.attempt",
         "INSERT INTO postrider.audit (actor, action, subject) VALUES ('x', 'x', 'x')",
     ],

@@ -1,7 +1,9 @@
 """Turns are fair: between tenants, and between the subscriptions of each."""
 
-import collections
 import json
+
+import psycopg
+import pytest
 
 from .statement import statement
 from .wait import until
@@ -12,8 +14,8 @@ def tenant(db, name, subscriptions, url="https://example.com/", limit=100):
     made = db.value("INSERT INTO postrider.tenant (name) VALUES (%s) RETURNING id", (name,))
     db.execute("WITH s AS (INSERT INTO postrider.subscription (tenant_id, url, max_in_flight)"
                " SELECT %s, %s, %s FROM generate_series(1, %s) RETURNING id, tenant_id)"
-               " INSERT INTO postrider.turn (subscription_id, tenant_id, rest)"
-               " SELECT id, tenant_id, NULL FROM s", (made, url, limit, subscriptions))
+               " INSERT INTO postrider.turn (subscription_id, tenant_id, rest, entered_at)"
+               " SELECT id, tenant_id, NULL, clock_timestamp() FROM s", (made, url, limit, subscriptions))
     return made
 
 
@@ -32,57 +34,89 @@ def lanes(db, tenant_id, each):
         {"each": each, "tenant": tenant_id})
 
 
-class Rota:
-    """What a dispatcher remembers between its passes."""
-
-    def __init__(self):
-        self.tenant, self.after = 0, {}
-
-    def take(self, session, limit):
-        rows = statement(session, "turn_take", limit, self.tenant, list(self.after),
-                         list(self.after.values())).fetchall()
-        for tenant_id, _, last_id in rows:
-            self.tenant = tenant_id
-            self.after.pop(tenant_id, None)
-            if last_id is not None:
-                self.after[tenant_id] = last_id
-        session.commit()
-        return [(tenant_id, subscription) for tenant_id, subscription, _ in rows]
+def take(connection, limit, asked, since=None):
+    """Take turns; returns from when on to look next, and {subscription: row}."""
+    cursor = statement(connection, "turn_take", limit, asked, since)
+    names = [column.name for column in cursor.description]
+    rows = [dict(zip(names, row)) for row in cursor.fetchall()]
+    return rows[0]["look_from"], {row["subscription_id"]: row for row in rows
+                                  if row["subscription_id"] is not None}
 
 
-def test_a_tenant_with_many_does_not_push_away_one_with_few(db, other):
-    busy = tenant(db, "busy", 10000)
-    quiet = tenant(db, "quiet", 1)
-    rota = Rota()
-    for _ in range(10):
-        taken = collections.Counter(of for of, _ in rota.take(other, 200))
-        assert taken == {busy: 100, quiet: 1}
+def taken(rows):
+    return {subscription for subscription, row in rows.items() if row["is_taken"]}
 
 
-def test_all_subscriptions_of_a_tenant_have_their_turn(db, other):
-    tenant(db, "one", 1000)
-    tenant(db, "other", 3)
-    rota = Rota()
-    seen = collections.Counter()
-    for _ in range(30):
-        seen.update(subscription for _, subscription in rota.take(other, 200))
-    turns = collections.Counter(seen.values())
-    assert turns == {3: 1000, 30: 3}
+def subscriptions(db, tenant_id):
+    return [row[0] for row in db.rows("SELECT id FROM postrider.subscription WHERE tenant_id = %s"
+                                      " ORDER BY id", (tenant_id,))]
 
 
-def test_more_tenants_than_turns_have_theirs_one_after_the_other(db, other):
-    made = [tenant(db, f"t{n}", 2) for n in range(50)]
-    rota = Rota()
-    served = [of for _ in range(10) for of, _ in rota.take(other, 20)]
-    assert collections.Counter(served) == {of: 4 for of in made}
+def test_what_is_asked_for_comes_before_what_has_just_come(db, other):
+    first, *rest = subscriptions(db, tenant(db, "one", 5))
+    _, rows = take(other, 3, [rest[-1], rest[-2]])
+    assert set(rows) == {first, *rest}, "all that came are told"
+    assert taken(rows) == {rest[-1], rest[-2], first}, "and taken as far as there is room"
+
+
+def test_what_came_is_told_once(db, other):
+    of = tenant(db, "one", 2)
+    old, new = subscriptions(db, of)
+    db.execute("UPDATE postrider.turn SET entered_at = now() - interval '1 minute'")
+    since, rows = take(other, 10, [])
+    assert taken(rows) == {old, new}
+    other.commit()
+    db.execute("UPDATE postrider.turn SET entered_at = now() WHERE subscription_id = %s", (new,))
+    _, rows = take(other, 10, [], since)
+    assert set(rows) == {new}
+
+
+def test_what_was_being_committed_during_a_look_is_found_by_the_next(db, other, cluster):
+    tenant(db, "one", 1)
+    db.execute("UPDATE postrider.turn SET rest = 'idle', entered_at = NULL")
+    with cluster.connect(db.name) as waking, waking.transaction():
+        waking.execute("UPDATE postrider.turn SET rest = NULL, entered_at = clock_timestamp()")
+        since, rows = take(other, 10, [])
+        assert not rows
+        other.commit()
+    _, rows = take(other, 10, [], since)
+    assert len(taken(rows)) == 1
+
+
+def test_a_look_goes_on_where_it_broke_off(db, other):
+    made = set(subscriptions(db, tenant(db, "many", 10_001)))
+    db.execute("UPDATE postrider.turn SET entered_at = now() - interval '1 hour'"
+               " + subscription_id * interval '1 ms'")
+    since, first = take(other, 200, [])
+    _, second = take(other, 200, [], since)
+    assert len(first) == 10_000 and set(second) == made - set(first)
+
+
+def test_what_has_left_the_round_is_told(db, other):
+    of = tenant(db, "one", 2)
+    gone, there = subscriptions(db, of)
+    db.execute("UPDATE postrider.turn SET rest = 'idle', entered_at = NULL"
+               " WHERE subscription_id = %s", (gone,))
+    _, rows = take(other, 10, [gone, there])
+    assert (rows[gone]["tenant_id"], rows[there]["tenant_id"]) == (None, of)
+    assert taken(rows) == {there}
 
 
 def test_what_another_dispatcher_holds_is_passed_over(db, other, cluster):
-    tenant(db, "one", 5)
+    of = tenant(db, "one", 5)
     with cluster.connect(db.name) as first, first.transaction():
-        held = {row[1] for row in statement(first, "turn_take", 2, 0, [], [])}
-        taken = {subscription for _, subscription in Rota().take(other, 5)}
-    assert len(held) == 2 and len(taken) == 3 and not held & taken
+        held = taken(take(first, 2, [])[1])
+        _, rows = take(other, 5, [])
+    assert len(held) == 2 and len(taken(rows)) == 3 and not held & taken(rows)
+    assert all(row["tenant_id"] == of for row in rows.values()), "it is still in the round"
+
+
+def test_nothing_comes_into_the_round_unmarked(db):
+    """What forgets when it came would be found by chance only."""
+    tenant(db, "one", 1)
+    db.execute("UPDATE postrider.turn SET rest = 'idle', entered_at = NULL")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        db.execute("UPDATE postrider.turn SET rest = NULL")
 
 
 def test_a_claim_is_shared_between_tenants_not_subscriptions(db, other):
@@ -90,7 +124,7 @@ def test_a_claim_is_shared_between_tenants_not_subscriptions(db, other):
     quiet = tenant(db, "quiet", 1)
     for of in (busy, quiet):
         lanes(db, of, 200)
-    statement(other, "turn_take", 100, 0, [], [])
+    take(other, 100, [])
     statement(other, "lane_claim", 120, "w", 5_000_000, 100_000, 0)
     other.commit()
     assert db.rows("SELECT s.tenant_id, count(*) FROM postrider.lane l JOIN"

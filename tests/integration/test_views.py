@@ -264,8 +264,10 @@ def test_a_lease_that_ran_out_is_stuck(subscription, reader):
     assert [row["why"] for row in reader.ask("Is anything stuck?")] == ["its lease ran out"]
 
 
-@pytest.mark.parametrize("turn", ["rest = NULL, wake_at = NULL", "rest = 'idle', wake_at = NULL",
-                                  "rest = 'idle', wake_at = 'tomorrow'"])
+@pytest.mark.parametrize("turn", [
+    "rest = NULL, entered_at = now(), wake_at = NULL",
+    "rest = 'idle', entered_at = NULL, wake_at = NULL",
+    "rest = 'idle', entered_at = NULL, wake_at = 'tomorrow'"])
 def test_what_nobody_sends_is_stuck(db, subscription, reader, turn):
     s = subscription()
     for n in range(12):
@@ -410,8 +412,8 @@ FILL = """
 INSERT INTO postrider.tenant (name) VALUES ('acme');
 INSERT INTO postrider.subscription (id, tenant_id, url)
 SELECT s, t.id, 'https://example.com/' FROM generate_series(1, 503) s, postrider.tenant t;
-INSERT INTO postrider.turn (subscription_id, tenant_id, rest)
-SELECT id, tenant_id, NULL FROM postrider.subscription;
+INSERT INTO postrider.turn (subscription_id, tenant_id, rest, entered_at)
+SELECT id, tenant_id, NULL, now() FROM postrider.subscription;
 CREATE TEMPORARY TABLE made (id, subscription_id, lane_id, state, attempts) AS
 SELECT g * 1000, 1, g * 1000, CASE g % 10 WHEN 0 THEN 'dead' ELSE 'delivered' END, 1
   FROM generate_series(1, :n) g
