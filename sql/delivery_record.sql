@@ -11,18 +11,28 @@
 --   $9 text[]    address connected to, or null
 --   $10 text[]   reason, or null
 --   $11 boolean[] whether the subscription is to be disabled
---   $12 boolean  hand a lane's next head straight back, leased anew
+--   $12 boolean[] whether to hand its lane's next head straight back, leased anew
 --   $13 bigint   how long a lease outlives the longest attempt, microseconds
+--   $14 integer[] microseconds of each phase that there was: looking up the name;
+--   $15 integer[] connecting;
+--   $16 integer[] TLS;
+--   $17 integer[] waiting for an answer;
+--   $18 integer[] receiving it
+--   $19 text[]   headers of the answer, or null
+--   $20 text[]   how its body begins, or null
+--
+-- Any of $14 to $20 is null if it would hold nothing but nulls.
 --
 -- Returns one row for each outcome that was recorded, with its place in the
--- arrays, from 1; turn_settle is told by a setting which these are.  One that is missing was no longer ours: its lease ran out,
--- and another worker has the lane.  Where the next head was handed back there
--- is a second row, with the new token and what the attempt, its first, needs:
--- bodies up to 64 KiB in all, as lane_claim.
+-- arrays, from 1; turn_settle is told by a setting which these are.  One that is
+-- missing was no longer ours: its lease ran out, and another worker has the lane.
+-- Where the next head was handed back there is a second row, with the new token
+-- and what the attempt, its first, needs: bodies up to 64 KiB in all, as
+-- lane_claim.
 --
 -- A lane is handed back only where no claim would have to be asked: not past a
 -- change of the subscription, which may have lowered its limit, nor at a rate,
--- nor unless its circuit is closed.  And not while another lane of the
+-- nor unless its circuit is closed, nor while its endpoint is slowed down.  And not while another lane of the
 -- subscription has been due for a second: at its limit, lanes that never run
 -- dry would keep all others waiting.
 --
@@ -36,8 +46,10 @@
 -- somebody removed by hand has no generation; its lane goes on all the same.
 
 WITH outcome AS MATERIALIZED (
-    SELECT o.ord, o.lane_id, o.token, o.verdict, o.wait_us, o.ended, o.status,
+    SELECT o.ord, o.lane_id, o.token, o.verdict, o.retry_us, o.ended, o.status,
            o.duration_us, o.remote, o.reason, o.disables,
+           o.dns_us, o.connect_us, o.tls_us, o.wait_us, o.receive_us,
+           o.headers, o.excerpt,
            l.subscription_id, l.head_id, l.tail_id, l.attempts,
            l.lease_worker, d.generation,
            l.resume_id, l.resume_at,
@@ -45,20 +57,25 @@ WITH outcome AS MATERIALIZED (
            r.delivery_id AS replay_id,
            s.on_dead = 'hold' AND o.verdict = 'dead' AND l.asset IS NOT NULL
                AS holds,
-           $12
+           o.hands_back
            AND s.version = o.version
            AND s.state = 'active'
            AND s.rate_per_second IS NULL
            AND t.circuit = 'closed'
+           AND t.slowed_to IS NULL
            AND coalesce(t.rest, 'idle') IN ('idle', 'limit') AS hands_back,
            t.due_from,
            s.timeout_ms
       FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::text[],
                   $5::bigint[], $6::text[], $7::integer[], $8::bigint[],
-                  $9::text[], $10::text[], $11::boolean[])
+                  $9::text[], $10::text[], $11::boolean[], $12::boolean[],
+                  $14::integer[], $15::integer[], $16::integer[],
+                  $17::integer[], $18::integer[], $19::text[], $20::text[])
            WITH ORDINALITY
-           AS o (lane_id, token, version, verdict, wait_us, ended, status,
-                 duration_us, remote, reason, disables, ord)
+           AS o (lane_id, token, version, verdict, retry_us, ended, status,
+                 duration_us, remote, reason, disables, hands_back,
+                 dns_us, connect_us, tls_us, wait_us, receive_us,
+                 headers, excerpt, ord)
      CROSS JOIN LATERAL (
            SELECT *
              FROM postrider.lane
@@ -83,10 +100,12 @@ WITH outcome AS MATERIALIZED (
 ), attempted AS (
     INSERT INTO postrider.attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
-            status, worker, remote, reason)
+            status, worker, remote, reason, dns_us, connect_us, tls_us, wait_us,
+            receive_us, headers, excerpt)
     SELECT head_id, generation, attempts,
            statement_timestamp() - duration_us * interval '1 microsecond',
-           duration_us, ended, status, lease_worker, remote, reason
+           duration_us, ended, status, lease_worker, remote, reason, dns_us,
+           connect_us, tls_us, wait_us, receive_us, headers, excerpt
       FROM outcome
      WHERE verdict <> 'release'
        AND ended IS NOT NULL
@@ -202,7 +221,7 @@ WITH outcome AS MATERIALIZED (
     RETURNING n.ord, l.id, l.subscription_id, l.lease_token, l.head_id,
               l.head_event_no, n.timeout_ms
 ), waits AS MATERIALIZED (
-    SELECT o.lane_id, o.head_id, o.resume_id, o.wait_us, o.holds, o.replay_id,
+    SELECT o.lane_id, o.head_id, o.resume_id, o.retry_us, o.holds, o.replay_id,
            o.attempts - (o.verdict = 'release')::integer AS attempts,
            d.event_no AS replay_event_no,
            d.attempts AS replay_attempts,
@@ -229,7 +248,7 @@ WITH outcome AS MATERIALIZED (
            resume_at = CASE
                            WHEN w.gives_way AND w.resume_id IS NULL
                            THEN statement_timestamp()
-                                + w.wait_us * interval '1 microsecond'
+                                + w.retry_us * interval '1 microsecond'
                            ELSE l.resume_at
                        END,
            attempts = CASE
@@ -241,7 +260,7 @@ WITH outcome AS MATERIALIZED (
                         THEN statement_timestamp()
                         WHEN NOT w.holds
                         THEN statement_timestamp()
-                             + w.wait_us * interval '1 microsecond'
+                             + w.retry_us * interval '1 microsecond'
                     END,
            lease_token = NULL,
            lease_until = NULL,

@@ -14,7 +14,8 @@
 -- purged: event_bodies tells.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
--- never more than its limit and its rate leave.  Of a circuit that is not closed
+-- never more than its limit and its rate leave.  Its limit is a lower one while its
+-- endpoint is slowed down.  Of a circuit that is not closed
 -- it gets one, once nothing else is under way: the probe, which makes it half
 -- open.  turn_take's lock makes all that exact.  Lanes that another session
 -- holds are passed over.  A row lock reads the lane as it is now, not as the
@@ -49,7 +50,8 @@ WITH taken AS MATERIALIZED (
            t.due_from,
            t.leased_from,
            s.timeout_ms,
-           s.max_in_flight,
+           postrider.in_flight_limit(t.circuit, s.max_in_flight, t.slowed_to)
+               AS in_flight_limit,
            s.rate_per_second
       FROM unnest(coalesce(nullif(current_setting('postrider.taken', true), ''),
                            '{}')::bigint[])
@@ -78,7 +80,7 @@ WITH taken AS MATERIALIZED (
            least(greatest($1::integer
                           / (SELECT count(DISTINCT tenant_id) FROM taken)
                           / count(*) OVER (PARTITION BY t.tenant_id), 1),
-                 CASE t.circuit WHEN 'closed' THEN t.max_in_flight ELSE 1 END
+                 t.in_flight_limit
                  - (SELECT count(*)
                       FROM postrider.lane l
                      WHERE l.subscription_id = t.subscription_id

@@ -8,19 +8,23 @@ WITH wanted (role, privilege, columns, relations) AS (
     VALUES
         ('postrider_ingest', 'SELECT', '{}'::text[],
          '{schema_migration,tenant,api_key,subscription,subscription_pattern,'
-         'turn,lane,event,delivery,dead_letter,replay,replay_job}'::text[]),
+         'turn,lane,event,delivery,attempt,dead_letter,replay,replay_job}'::text[]),
         ('postrider_ingest', 'INSERT', '{}',
          '{subscription,subscription_pattern,subscription_secret,turn,lane,'
          'event,delivery,replay,replay_job,audit}'),
-        ('postrider_ingest', 'SELECT', '{subscription_id}',
+        ('postrider_ingest', 'SELECT',
+         '{id,subscription_id,kind,name,size,public_key,key_id,expires_at}',
+         '{subscription_secret}'),
+        ('postrider_ingest', 'UPDATE', '{expires_at}',
          '{subscription_secret}'),
         ('postrider_ingest', 'UPDATE',
          '{url,event_types,state,state_reason,ordering,on_dead,'
          'older_signature,max_attempts,max_in_flight,retry_base_ms,'
-         'retry_cap_ms,timeout_ms,rate_per_second,circuit_after,version,'
-         'updated_at}', '{subscription}'),
+         'retry_cap_ms,timeout_ms,rate_per_second,circuit_after,headers,tls_ca,'
+         'tls_certificate,version,updated_at}', '{subscription}'),
         ('postrider_ingest', 'UPDATE',
-         '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures}',
+         '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures,'
+         'slowed_to}',
          '{turn}'),
         ('postrider_ingest', 'UPDATE', '{named}', '{event}'),
         ('postrider_ingest', 'UPDATE',
@@ -44,7 +48,7 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{state,state_reason,version,updated_at}', '{subscription}'),
         ('postrider_dispatch', 'UPDATE',
          '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures,'
-         'due_from,leased_from,swept_at}', '{turn}'),
+         'due_from,leased_from,swept_at,slowed_to,slowed_at}', '{turn}'),
         ('postrider_dispatch', 'UPDATE',
          '{lane_id,finished_at,generation,attempts,status,state}',
          '{delivery}'),
@@ -66,8 +70,12 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'USAGE', '{}', '{position}'),
         ('postrider_reader', 'SELECT', '{}',
          '{schema_migration,deliveries,assets,backlog,dead_letters,'
-         'endpoint_health,stuck,attempt,replay,replay_job,cancelling,retention,'
-         'retention_late}')
+         'endpoint_health,stuck,replay,replay_job,cancelling,retention,'
+         'retention_late}'),
+        ('postrider_reader', 'SELECT',
+         '{delivery_id,started_at,duration_us,generation,attempt,status,ended,'
+         'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us}',
+         '{attempt}')
 ), missing AS (
     SELECT w.role, w.privilege, w.columns, c.relkind, c.relname
       FROM wanted w

@@ -8,5 +8,6 @@ SELECT count(*) AS subscriptions, min(s.id) AS first
    AND NOT EXISTS (SELECT
                      FROM postrider.subscription_secret k
                     WHERE k.subscription_id = s.id
+                      AND k.kind = 'secret'
                       AND (k.expires_at IS NULL
                            OR k.expires_at > statement_timestamp()));

@@ -1,11 +1,11 @@
--- subscription_insert: register an endpoint, with its secret and its turn.
+-- subscription_insert: register an endpoint, with its secrets and its turn.
 --
 --   $1 bigint    id, from subscription_id
 --   $2 bigint    tenant
 --   $3 text      actor, for the audit
 --   $4 text      URL in canonical form
 --   $5 text[]    event types
---   $6 text      ordering, or null for the default; so are all up to $15
+--   $6 text      ordering, or null for the default; so are all up to $18
 --   $7 text      on_dead
 --   $8 boolean   older_signature
 --   $9 integer   max_attempts
@@ -15,9 +15,15 @@
 --   $13 integer  timeout_ms
 --   $14 text     rate_per_second, a decimal number; '': no limit
 --   $15 integer  circuit_after
---   $16 text     id of the key that seals the secret
---   $17 bytea    nonce
---   $18 bytea    sealed secret
+--   $16 text     headers, a JSON object
+--   $17 text     tls_ca; '': none
+--   $18 text     tls_certificate; '': none
+--   $19 text     id of the key that seals the secrets
+--   $20 text[]   kind of a secret
+--   $21 text[]   its header's name, or null
+--   $22 text[]   its public key, or null
+--   $23 bytea[]  nonce
+--   $24 bytea[]  sealed secret
 --
 -- Returns nothing of interest: subscription_get, in the same transaction, shows
 -- what was made.
@@ -26,7 +32,8 @@ WITH made AS (
     INSERT INTO postrider.subscription
            (id, tenant_id, url, event_types, ordering, on_dead,
             older_signature, max_attempts, max_in_flight, retry_base_ms,
-            retry_cap_ms, timeout_ms, rate_per_second, circuit_after)
+            retry_cap_ms, timeout_ms, rate_per_second, circuit_after, headers,
+            tls_ca, tls_certificate)
     VALUES ($1, $2, $4, $5::text[],
             coalesce($6::text, 'asset'),
             coalesce($7::text, 'skip'),
@@ -37,18 +44,27 @@ WITH made AS (
             coalesce($12::integer, greatest(3600000, $11::integer)),
             coalesce($13::integer, 10000),
             nullif($14::text, '')::double precision,
-            coalesce($15::integer, 20))
+            coalesce($15::integer, 20),
+            coalesce($16::text::jsonb, '{}'),
+            nullif($17::text, ''),
+            nullif($18::text, ''))
     RETURNING *
 ), patterns AS (
     INSERT INTO postrider.subscription_pattern
            (tenant_id, pattern, subscription_id)
     SELECT DISTINCT tenant_id, unnest(event_types), id
       FROM made
-), secret AS (
+), given AS MATERIALIZED (
+    SELECT *
+      FROM unnest($20::text[], $21::text[], $22::text[], $23::bytea[],
+                  $24::bytea[])
+           AS g (kind, name, public_key, nonce, sealed)
+), sealed AS (
     INSERT INTO postrider.subscription_secret
-           (subscription_id, key_id, nonce, sealed)
-    SELECT id, $16::text, $17::bytea, $18::bytea
-      FROM made
+           (subscription_id, kind, name, public_key, key_id, nonce, sealed)
+    SELECT m.id, g.kind, g.name, g.public_key, $19::text, g.nonce, g.sealed
+      FROM made m
+     CROSS JOIN given g
 ), turn AS (
     INSERT INTO postrider.turn (subscription_id, tenant_id)
     SELECT id, tenant_id
@@ -56,7 +72,12 @@ WITH made AS (
 ), noted AS (
     INSERT INTO postrider.audit (actor, tenant_id, action, subject, detail)
     SELECT $3::text, tenant_id, 'subscription.created', id::text,
-           jsonb_build_object('url', url, 'event_types', event_types)
+           jsonb_build_object(
+               'url', url, 'event_types', event_types,
+               'secrets', (SELECT jsonb_agg(concat_ws(' ', kind, name,
+                                                      public_key)
+                                            ORDER BY kind, name)
+                             FROM given))
       FROM made
 )
 SELECT pg_notify('postrider_work', '')

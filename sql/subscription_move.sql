@@ -8,12 +8,13 @@
 --   $6 text[]    states from which it goes
 --   $7 text      the state to which
 --
--- Returns one row if it is there: whether it has another version, and whether
--- the change is refused, because of the state that it is in.  Then nothing is
--- changed, nor where it is in the new state already.
+-- Returns a row as subscription_update does; 'state': it is refused because of
+-- the one that it is in.  Then nothing is changed, nor where it is in the new
+-- state already.
 --
 -- The turn rests for the same reason, or is back in the round: a person says
--- try now, so a circuit that is open lets its probe through.  What is deleted
+-- try now, so a circuit that is open lets its probe through, and an endpoint that
+-- was slowed down gets all that it may.  What is deleted
 -- wakes at once, to have its deliveries cancelled; a tombstone stays, for the
 -- deliveries that name it.
 
@@ -40,6 +41,7 @@ WITH old AS MATERIALIZED (
 ), turned AS (
     UPDATE postrider.turn t
        SET rest = nullif(c.state, 'active'),
+           slowed_to = NULL,
            wake_at = CASE c.state
                          WHEN 'deleted' THEN statement_timestamp()
                      END,
@@ -76,6 +78,11 @@ WITH old AS MATERIALIZED (
         OR rest = 'deleted'
 )
 SELECT NOT o.is_fresh AS is_stale,
-       o.is_fresh AND o.state <> ALL (array_append($6, $7)) AS is_refused
+       CASE
+           WHEN o.is_fresh AND o.state <> ALL (array_append($6, $7))
+           THEN 'state'
+       END AS refusal,
+       false AS has_new_key,
+       NULL::bigint AS old_until
   FROM old o
   LEFT JOIN told ON true;

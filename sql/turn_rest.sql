@@ -21,7 +21,7 @@ WITH in_round AS MATERIALIZED (
                THEN least(d.due_at, t.swept_at + interval '10 seconds')
                ELSE d.due_at
            END AS due_at,
-           CASE t.circuit WHEN 'closed' THEN s.max_in_flight ELSE 1 END
+           postrider.in_flight_limit(t.circuit, s.max_in_flight, t.slowed_to)
            <= (SELECT count(*)
                  FROM postrider.lane l
                 WHERE l.subscription_id = t.subscription_id

@@ -4,10 +4,14 @@
 --   $2 bigint[]  its lane
 --   $3 integer[] what it says of the endpoint: 1 it took the request, -1 it did
 --                not, 0 nothing
+--   $4 bigint[]  for how many microseconds it asked not to be sent anything, 0 if
+--                it was overloaded and did not say; null: neither
+--   $5 bigint[]  of those, how many microseconds ago they were claimed
 --
--- In the order in which they came.  Returns one row for each turn that is back
--- in the round (0), or wakes at a time, in microseconds from now; null for one
--- that was deleted: dispatchers are told, to cancel what its requests left.
+-- They are in the order in which they came; $4 and $5 are null if none asked.
+-- Returns one row for each turn that is back in the round (0), or wakes at a time,
+-- in microseconds from now; null for one that was deleted: dispatchers are told,
+-- to cancel what its requests left.
 --
 -- What this statement sees may be older than what it waits for, so it only ever
 -- wakes a turn earlier: another record may have done so for a lane that is not
@@ -19,28 +23,40 @@
 -- over, and makes the circuit half open, so that an outcome which comes then is
 -- the probe's.  Failing, it doubles the wait for the next, up to five minutes.
 -- What was not recorded, since its lease was lost, says nothing either.
+--
+-- An endpoint that is overloaded gets half of what it had in flight, and one more
+-- whenever it has taken as many again: n successes at w make it sqrt(w * w + 2 n).
+-- What was claimed before the last halving says nothing new: of all that was then
+-- under way, on whatever dispatchers, one outcome halves it.  Until the time that
+-- it asked for, its turn rests; a probe waits as long.
 
 WITH judged AS MATERIALIZED (
     SELECT subscription_id,
-           coalesce(bool_or(says > 0), false) AS took_some,
+           count(*) FILTER (WHERE says > 0) AS taken,
            count(*) FILTER (WHERE says < 0 AND ord > last_taken) AS failures,
+           max(slow_us) * interval '1 microsecond' AS slow_for,
+           now() - min(age_us) * interval '1 microsecond' AS slow_since,
            min(due_at) AS due_at,
-           bool_or(look_at IS NULL) AS makes_room
-      FROM (SELECT o.subscription_id, o.ord, x.says, l.due_at, l.look_at,
+           count(*) FILTER (WHERE look_at IS NULL) AS ended
+      FROM (SELECT o.subscription_id, o.ord, x.*, l.due_at, l.look_at,
                    coalesce(max(o.ord) FILTER (WHERE x.says > 0)
                             OVER (PARTITION BY o.subscription_id), 0)
                        AS last_taken
-              FROM unnest($1::bigint[], $2::bigint[], $3::integer[])
-                   WITH ORDINALITY AS o (subscription_id, lane_id, said, ord)
-             CROSS JOIN LATERAL (
-                   SELECT CASE
-                              WHEN o.ord = ANY (
-                                  (SELECT nullif(current_setting(
-                                          'postrider.recorded', true), '')
-                                          ::bigint[])::bigint[])
-                              THEN o.said
-                          END AS says
-                  OFFSET 0) x
+              FROM unnest($1::bigint[], $2::bigint[], $3::integer[],
+                          $4::bigint[], $5::bigint[])
+                   WITH ORDINALITY AS o (subscription_id, lane_id, said,
+                                         asked_us, claimed_us, ord)
+              LEFT JOIN LATERAL (
+                   SELECT o.said AS says,
+                          o.asked_us AS slow_us,
+                          CASE
+                              WHEN o.asked_us IS NOT NULL THEN o.claimed_us
+                          END AS age_us
+                    WHERE o.ord = ANY (
+                              (SELECT nullif(current_setting(
+                                      'postrider.recorded', true), '')
+                                      ::bigint[])::bigint[])
+                   OFFSET 0) x ON true
               LEFT JOIN LATERAL (
                    SELECT due_at, look_at
                      FROM postrider.lane
@@ -49,36 +65,41 @@ WITH judged AS MATERIALIZED (
      GROUP BY subscription_id
      ORDER BY subscription_id
 ), changing AS MATERIALIZED (
-    SELECT j.subscription_id, j.took_some, j.failures, j.due_at,
-           j.makes_room, s.circuit_after, s.tenant_id,
+    SELECT j.*, s.circuit_after, s.max_in_flight, s.tenant_id,
            least(s.retry_base_ms * 2.0 ^ least(t.circuit_opens, 20),
                  s.retry_cap_ms, 300000) * interval '1 millisecond' AS wait
       FROM judged j
       JOIN postrider.turn t
         ON t.subscription_id = ANY (ARRAY[j.subscription_id])
       JOIN postrider.subscription s ON s.id = ANY (ARRAY[j.subscription_id])
-     WHERE (t.rest = 'limit' AND j.makes_room)
+     WHERE (t.rest = 'limit' AND j.ended > 0)
         OR (t.rest = 'deleted' AND t.wake_at IS NULL)
         OR (t.rest = 'idle'
             AND j.due_at < coalesce(t.wake_at, 'infinity'))
-        OR (t.circuit = 'half_open' AND (j.took_some OR j.failures > 0))
+        OR j.slow_for IS NOT NULL
+        OR (t.slowed_to IS NOT NULL AND j.taken > 0)
+        OR (t.circuit = 'half_open' AND (j.taken > 0 OR j.failures > 0))
         OR (t.circuit = 'closed'
             AND s.circuit_after > 0
-            AND (j.failures > 0 OR (j.took_some AND t.failures > 0)))
+            AND (j.failures > 0 OR (j.taken > 0 AND t.failures > 0)))
      ORDER BY j.subscription_id
 ), held AS MATERIALIZED (
     SELECT c.*, t.rest, t.wake_at, t.circuit AS circuit_was,
-           t.circuit_opens,
+           t.circuit_opens, t.slowed_to, t.leased_from,
+           c.slow_for IS NOT NULL
+           AND coalesce(t.slowed_at NOT BETWEEN c.slow_since
+                                            AND clock_timestamp(), true)
+               AS halves,
            c.failures
-           + CASE WHEN c.took_some THEN 0 ELSE t.failures END AS run,
+           + CASE WHEN c.taken > 0 THEN 0 ELSE t.failures END AS run,
            CASE
                WHEN t.circuit = 'half_open'
-                AND (c.took_some OR c.circuit_after = 0)       THEN 'closed'
+                AND (c.taken > 0 OR c.circuit_after = 0)       THEN 'closed'
                WHEN t.circuit = 'half_open' AND c.failures > 0 THEN 'open'
                WHEN t.circuit = 'closed'
                 AND c.circuit_after > 0
                 AND c.failures
-                    + CASE WHEN c.took_some THEN 0 ELSE t.failures END
+                    + CASE WHEN c.taken > 0 THEN 0 ELSE t.failures END
                     >= c.circuit_after                         THEN 'open'
                ELSE t.circuit
            END AS circuit
@@ -94,11 +115,26 @@ WITH judged AS MATERIALIZED (
                WHEN h.rest IN ('paused', 'disabled', 'deleted') THEN h.rest
                WHEN h.circuit = 'open' AND h.circuit_was <> 'open'
                                                                 THEN 'circuit'
+               WHEN h.slow_for > interval '0' AND h.rest IS DISTINCT FROM 'circuit'
+                                                                THEN 'slowed'
                WHEN h.rest = 'idle' AND h.due_at <= statement_timestamp()
                                                                 THEN NULL
-               WHEN h.rest = 'limit' AND h.makes_room           THEN NULL
+               WHEN h.rest = 'limit' AND h.ended > 0            THEN NULL
                ELSE h.rest
-           END AS next_rest
+           END AS next_rest,
+           CASE
+               WHEN NOT h.halves
+               THEN nullif(least(sqrt(h.slowed_to ^ 2 + 2 * h.taken),
+                                 h.max_in_flight), h.max_in_flight)
+               ELSE greatest(coalesce(
+                        h.slowed_to,
+                        least(h.max_in_flight,
+                              h.ended
+                              + (SELECT count(*)
+                                   FROM postrider.lane l
+                                  WHERE l.subscription_id = h.subscription_id
+                                    AND l.leased_at >= h.leased_from))) / 2, 1)
+           END AS next_slowed_to
       FROM held h
 ), settled AS (
     UPDATE postrider.turn t
@@ -108,7 +144,15 @@ WITH judged AS MATERIALIZED (
                          THEN coalesce(n.wake_at, statement_timestamp())
                          WHEN n.next_rest = 'circuit'
                           AND n.circuit_was <> 'open'
-                         THEN statement_timestamp() + n.wait
+                         THEN statement_timestamp()
+                              + greatest(n.wait, n.slow_for)
+                         WHEN n.next_rest IN ('circuit', 'slowed')
+                         THEN greatest(
+                                  statement_timestamp() + n.slow_for,
+                                  CASE
+                                      WHEN n.rest IN ('circuit', 'slowed')
+                                      THEN n.wake_at
+                                  END)
                          WHEN n.next_rest = 'idle'
                          THEN least(n.wake_at, n.due_at)
                          WHEN n.next_rest = n.rest
@@ -130,7 +174,12 @@ WITH judged AS MATERIALIZED (
                           WHEN n.circuit_after = 0    THEN 0
                           WHEN n.circuit_was = 'open' THEN t.failures
                           ELSE n.run
-                      END
+                      END,
+           slowed_to = n.next_slowed_to,
+           slowed_at = CASE
+                           WHEN n.halves THEN clock_timestamp()
+                           ELSE t.slowed_at
+                       END
       FROM next n
      WHERE t.subscription_id = ANY (ARRAY[n.subscription_id])
     RETURNING t.subscription_id, n.tenant_id, t.rest, t.wake_at, t.circuit,
@@ -154,4 +203,4 @@ SELECT CASE
   FROM settled
  WHERE rest IS NULL
     OR rest = 'deleted'
-    OR (rest IN ('idle', 'circuit') AND wake_at IS NOT NULL);
+    OR (rest IN ('idle', 'circuit', 'slowed') AND wake_at IS NOT NULL);

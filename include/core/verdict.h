@@ -7,6 +7,9 @@
  *	any other status                             dead
  *	refused by policy, or cannot be sent at all  dead, with the reason
  *
+ * Whoever answers 429, 502, 503 or 504 is overloaded, and says so for all that
+ * is sent to it.
+ *
  * Pure: time and chance come in as arguments.
  */
 
@@ -16,6 +19,9 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+
+/* The longest that one answer keeps all others from being sent. */
+#define VERDICT_SLOWS_MAX (300 * USEC_PER_SEC)
 
 /* How one try at sending ended. */
 enum send_end {
@@ -49,6 +55,9 @@ struct verdict {
 	enum verdict_kind kind;
 	bool disables; /* the subscription is to be disabled (410) */
 	usec_t wait; /* VERDICT_RETRY: from now until the next attempt */
+	/* The endpoint is overloaded, and wants no request at all for so long:
+	 * 0..VERDICT_SLOWS_MAX, 0 if it did not say.  -1: it is not. */
+	usec_t slows;
 };
 
 /*

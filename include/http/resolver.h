@@ -1,10 +1,15 @@
 /*
  * resolver: names to addresses, on the loop, in bounded time.
  *
- * Asks for A and AAAA at once, over libevent's evdns: no thread, no blocking
- * call.  The hosts file comes first, as it does in the system's resolver;
- * search domains are never tried.  Nothing is cached.  An answer that does not
- * fit a datagram of 512 octets fails: there is no fallback to TCP.
+ * Asks for A and AAAA at once, by c-ares: no thread, and nothing that waits but
+ * for a disk.  What fits no datagram is asked for over TCP.  The hosts file
+ * comes first, as it does in the system's resolver; search domains are never
+ * tried.  Nothing is cached.  A changed hosts file or resolv.conf counts within
+ * a second.
+ *
+ * Once one family has an answer the other is waited for half a second more, so
+ * one that is dead costs no more than that.  A name server is asked four times,
+ * waiting longer each time; one that is down is soon asked last.
  */
 
 #ifndef HTTP_RESOLVER_H
@@ -31,7 +36,7 @@ union resolver_address {
 
 enum lookup_end {
 	LOOKUP_FOUND, /* at least one address */
-	LOOKUP_FAILED, /* no such name, or no name server could say */
+	LOOKUP_FAILED, /* no such name, or the name servers could not say */
 	LOOKUP_TIMED_OUT, /* no answer in time */
 };
 
@@ -46,16 +51,14 @@ struct lookup_result {
 typedef void lookup_done_fn(void *arg, const struct lookup_result *result);
 
 /*
- * `nameserver` is "address:port", or "" for those of the system, which are
- * read once, here.
+ * `nameserver` is "address:port", several of them separated by commas, or ""
+ * for those of the system.  It outlives the resolver.  ERR_REFUSED if it is
+ * none of these.
  */
 int resolver_open(struct resolver **out, struct event_base *loop,
     const char *nameserver, struct err *err);
 
-/*
- * Cancel what is in flight and free.  evdns lets go of cancelled lookups in
- * the loop's next turn: one that runs no more leaks them.  NULL is fine.
- */
+/* Cancel what is in flight and free.  NULL is fine. */
 void resolver_close(struct resolver *resolver);
 
 /* Begin to look up `name`, which is copied, for at most `timeout`. */

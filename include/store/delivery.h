@@ -17,17 +17,31 @@
 struct pg_batch;
 struct pg_rows;
 
+enum delivery_phase {
+	DELIVERY_DNS,
+	DELIVERY_CONNECT,
+	DELIVERY_TLS,
+	DELIVERY_WAIT, /* for the answer's first octet */
+	DELIVERY_RECEIVE, /* from there to its last */
+	DELIVERY_PHASES
+};
+
+/* Texts are valid UTF-8; "" or NULL is none. */
 struct delivery_outcome {
 	int64_t lane_id;
 	int64_t subscription_id;
 	int64_t version; /* of the subscription when it was leased */
+	usec_t claimed_at; /* on clock_now(), or a little earlier */
 	unsigned char token[LANE_TOKEN]; /* the lease's */
 	struct verdict verdict;
 	enum send_end end;
 	int status; /* 0: none */
 	usec_t duration; /* -1: nobody knows */
-	char remote[64]; /* "": none */
-	char reason[256]; /* "": none; valid UTF-8 */
+	usec_t phases[DELIVERY_PHASES]; /* -1: there was no such phase */
+	char remote[64];
+	char reason[256];
+	const char *headers; /* of the answer, a line each */
+	const char *excerpt; /* how its body begins */
 	bool is_bare; /* keep the outcome, not the attempt's record */
 };
 
@@ -43,7 +57,8 @@ enum { DELIVERY_RECORD_ROWS = 1, DELIVERY_WAKE_ROWS = 3 };
 
 /*
  * One whole transaction for `n` outcomes.  With `hands_back`, the next heads
- * of the lanes come back leased, for the longest attempt and `margin`.
+ * of the lanes come back leased, for the longest attempt and `margin`; but not
+ * of a subscription whose endpoint is overloaded, as one of them says.
  */
 void delivery_record(struct pg_batch *batch,
     const struct delivery_outcome *const *outcomes, size_t n, bool hands_back,

@@ -3,7 +3,8 @@
  * settings that the statements were planned for.
  *
  * It comes again by itself when it is lost.  What no new try will mend, such as
- * a schema of another version, is told once, with the command that does.
+ * a schema of another version or a key that is missing, is told once, with the
+ * command that does.
  */
 
 #ifndef STORE_SESSION_H
@@ -15,6 +16,7 @@
 
 struct err;
 struct event_base;
+struct seal_ring;
 struct session;
 
 struct session_conf {
@@ -22,6 +24,9 @@ struct session_conf {
 	const char *role; /* to take on; "" for none */
 	const char *application; /* "postrider-dispatch claim"; copied */
 	const char *channel; /* to listen to; "" for none */
+	/* Stored secrets must be sealed under keys of this ring when it comes
+	 * for the first time; NULL: it is not asked. */
+	const struct seal_ring *ring;
 	usec_t statement_timeout;
 };
 
@@ -38,7 +43,7 @@ struct session_events {
 	void (*notified)(void *arg, bool has_text);
 };
 
-/* Texts of `conf` but `application` must outlive the session. */
+/* What `conf` points to must outlive the session, but for `application`. */
 int session_open(struct session **out, struct event_base *loop,
     const struct session_conf *conf, const struct session_events *events,
     void *arg, struct err *err);

@@ -11,6 +11,7 @@
 
 struct pg_batch;
 struct pg_rows;
+struct sealed;
 
 enum {
 	SUBSCRIPTION_TYPES_MAX = 100,
@@ -34,6 +35,8 @@ struct subscription_fields {
 	int timeout_ms;
 	const char *rate_per_second; /* a decimal number; "" for no limit */
 	int circuit_after;
+	const char *headers; /* a JSON object of lower-case names and values */
+	const char *tls_ca, *tls_certificate; /* PEM; "" for none */
 };
 
 /* What a new one is made of. */
@@ -42,10 +45,7 @@ struct subscription_new {
 	int64_t tenant_id;
 	const char *actor; /* for the audit */
 	struct subscription_fields fields; /* url and types are given */
-	const char *secret_key_id; /* of the key that sealed the secret */
-	const unsigned char *nonce; /* SEAL_NONCE bytes */
-	const void *sealed;
-	size_t sealed_len;
+	const struct sealed *sealed; /* its secrets */
 };
 
 /* One row; its texts live as long as the rows that it was read from. */
@@ -65,6 +65,10 @@ struct subscription {
 	int timeout_ms;
 	const char *rate_per_second; /* a JSON number; "" without a limit */
 	int circuit_after;
+	const char *headers; /* a JSON object of strings */
+	const char *secret_headers; /* a JSON array of names, sorted */
+	const char *public_keys; /* a JSON array of strings, newest first */
+	const char *tls_ca, *tls_certificate; /* "" for none */
 	int64_t version;
 	usec_t created_at;
 	usec_t updated_at;
@@ -106,27 +110,69 @@ enum subscription_move {
 	SUBSCRIPTION_DELETE,
 };
 
+/* What a change makes of the secrets. */
+struct subscription_secrets {
+	/* Those that it has are given up. */
+	bool drops_headers, drops_tls_key, drops_signing_keys;
+	/* A signing key is only for one that has none: others keep theirs; else
+	 * they are refused. */
+	bool keeps_signing_key;
+	const struct sealed *sealed; /* those that it gets */
+};
+
+/* A new secret to sign with.  At most ENDPOINT_SECRETS of a kind sign at once:
+ * the oldest make room. */
+struct subscription_rotation {
+	int overlap_seconds; /* for which old ones sign beside it */
+	const struct sealed *sealed; /* the new one, or a new signing key */
+};
+
 /* Change it, with its turn and an audit entry, and wake dispatchers if they may
  * have more to do.  Each puts its own answers into a batch, a transaction that
  * has nothing else; they are for subscription_changed(). */
 void subscription_update(struct pg_batch *batch,
     const struct subscription_change *change,
-    const struct subscription_fields *fields);
+    const struct subscription_fields *fields,
+    const struct subscription_secrets *secrets);
 void subscription_move(struct pg_batch *batch,
     const struct subscription_change *change, enum subscription_move move);
+void subscription_rotate(struct pg_batch *batch,
+    const struct subscription_change *change,
+    const struct subscription_rotation *rotation);
 
 enum subscription_answer {
 	SUBSCRIPTION_CHANGED, /* or as it was to be already */
 	SUBSCRIPTION_MISSING,
 	SUBSCRIPTION_STALE, /* it has another version */
-	/* To be updated, its retry_base_ms would be above its retry_cap_ms; to
-	 * be moved, it is paused and not disabled, or disabled and not so. */
 	SUBSCRIPTION_REFUSED,
 };
 
-/* What has come of a change.  `out` is how it is now, unless it is missing or
- * deleted. */
-enum subscription_answer subscription_changed(
-    struct subscription *out, struct pg_rows *const *rows);
+/* Why a change is refused. */
+enum subscription_refusal {
+	SUBSCRIPTION_NOT_REFUSED,
+	/* To be moved, it is paused and not disabled, or disabled and not so. */
+	SUBSCRIPTION_IN_STATE,
+	/* Its retry_base_ms would be above its retry_cap_ms. */
+	SUBSCRIPTION_WAITS,
+	/* A name would be among its headers and its secret headers; there would
+	 * be too many; or they would be too long, together. */
+	SUBSCRIPTION_HEADER_TWICE,
+	SUBSCRIPTION_HEADER_COUNT,
+	SUBSCRIPTION_HEADER_TOTAL,
+	SUBSCRIPTION_HAS_KEY, /* it is given a signing key, and has one */
+	SUBSCRIPTION_HAS_NO_KEY, /* its signing key cannot be rotated */
+};
+
+/* What has come of a change. */
+struct subscription_outcome {
+	enum subscription_answer answer;
+	enum subscription_refusal refusal;
+	struct subscription now; /* unless it is missing or deleted */
+	bool has_new_key; /* of an update: the signing key was taken */
+	usec_t old_until; /* of a rotation: old ones sign until then; or -1 */
+};
+
+void subscription_changed(
+    struct subscription_outcome *out, struct pg_rows *const *rows);
 
 #endif

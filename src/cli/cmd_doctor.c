@@ -29,9 +29,9 @@ doctor_report(struct doctor *doctor, const char *check, enum finding finding,
 	doctor->nbad += finding == BAD;
 }
 
-/* True if there is a key; its id is in `key`, itself no secret. */
+/* True if there are keys. */
 static bool
-check_key_file(struct doctor *doctor, const char *path, struct seal_key *key)
+check_key_file(struct doctor *doctor, const char *path, struct seal_ring *ring)
 {
 	struct err err;
 
@@ -40,7 +40,7 @@ check_key_file(struct doctor *doctor, const char *path, struct seal_key *key)
 		    "secret_key_file is not set here");
 		return false;
 	}
-	if (seal_key_read(key, path, &err) != 0) {
+	if (seal_ring_read(ring, path, &err) != 0) {
 		doctor_report(doctor, "key file", BAD, "%s", err.text);
 		return false;
 	}
@@ -49,11 +49,11 @@ check_key_file(struct doctor *doctor, const char *path, struct seal_key *key)
 }
 
 static void
-check_store(struct doctor *doctor, struct pg *pg, const struct seal_key *key)
+check_store(struct doctor *doctor, struct pg *pg, const struct seal_ring *ring)
 {
 	doctor_check_subscriptions(doctor, pg);
-	if (key != NULL)
-		doctor_check_secrets(doctor, pg, key);
+	if (ring != NULL)
+		doctor_check_secrets(doctor, pg, ring);
 	else
 		doctor_report(doctor, "secrets", SKIPPED,
 		    "there is no key to open them with");
@@ -62,7 +62,7 @@ check_store(struct doctor *doctor, struct pg *pg, const struct seal_key *key)
 
 static void
 check_schema(struct doctor *doctor, const struct settings *settings,
-    struct script *script, const struct seal_key *key)
+    struct script *script, const struct seal_ring *ring)
 {
 	struct session session;
 	struct err err;
@@ -73,7 +73,7 @@ check_schema(struct doctor *doctor, const struct settings *settings,
 		doctor_report(doctor, "schema", FINE,
 		    "is the one that this program knows");
 		doctor_check_rights(doctor, script);
-		check_store(doctor, session.pg, key);
+		check_store(doctor, session.pg, ring);
 	}
 	session_close(&session);
 }
@@ -81,8 +81,8 @@ check_schema(struct doctor *doctor, const struct settings *settings,
 static void
 examine(struct doctor *doctor, const struct settings *settings)
 {
-	struct seal_key key = { .id = "" };
-	bool has_key = check_key_file(doctor, settings->secret_key_file, &key);
+	struct seal_ring ring = { .n = 0 };
+	bool has_key = check_key_file(doctor, settings->secret_key_file, &ring);
 	struct script *script = NULL;
 	struct err err;
 
@@ -93,10 +93,10 @@ examine(struct doctor *doctor, const struct settings *settings)
 		doctor_report(doctor, "database", FINE, "answers");
 		if (doctor_check_server(doctor, script) == 0)
 			check_schema(
-			    doctor, settings, script, has_key ? &key : NULL);
+			    doctor, settings, script, has_key ? &ring : NULL);
 	}
 	script_close(script);
-	seal_key_fini(&key);
+	seal_ring_fini(&ring);
 }
 
 enum status

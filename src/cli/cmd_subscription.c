@@ -91,15 +91,15 @@ cmd_subscription_list(const struct call *call, struct err *err)
 }
 
 static int
-judge(enum subscription_answer answer, enum subscription_move move,
-    const struct subscription *now, struct err *err)
+judge(const struct subscription_outcome *outcome, enum subscription_move move,
+    struct err *err)
 {
-	if (answer == SUBSCRIPTION_MISSING)
+	if (outcome->answer == SUBSCRIPTION_MISSING)
 		return err_set(
 		    err, ERR_REFUSED, "there is no such subscription");
-	if (answer == SUBSCRIPTION_REFUSED)
+	if (outcome->answer == SUBSCRIPTION_REFUSED)
 		return err_set(err, ERR_REFUSED, "it is %s: %s it first",
-		    now->state,
+		    outcome->now.state,
 		    move == SUBSCRIPTION_ENABLE ? "resume" : "enable");
 	return 0;
 }
@@ -114,7 +114,7 @@ run_move(struct pg *pg, int64_t id, enum subscription_move move,
 		.actor = "cli",
 	};
 	struct pg_batch *batch = pg_batch_new();
-	struct subscription now = { 0 };
+	struct subscription_outcome outcome;
 	struct pg_rows **rows;
 	int result;
 
@@ -123,13 +123,14 @@ run_move(struct pg *pg, int64_t id, enum subscription_move move,
 	subscription_move(batch, &which, move);
 	if (pg_run(pg, batch, &rows, err) != 0)
 		return -1;
-	result = judge(subscription_changed(&now, rows), move, &now, err);
+	subscription_changed(&outcome, rows);
+	result = judge(&outcome, move, err);
 	if (result == 0 && move == SUBSCRIPTION_DELETE) {
 		out_id(out, "id", id);
 		out_text(out, "state", "deleted");
 		out_end(out);
 	} else if (result == 0) {
-		add(out, &now);
+		add(out, &outcome.now);
 	}
 	pg_rows_free(rows);
 	return result;

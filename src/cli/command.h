@@ -109,6 +109,7 @@ enum status cmd_key_revoke(const struct call *call, struct err *err);
 enum status cmd_keygen(const struct call *call, struct err *err);
 enum status cmd_migrate(const struct call *call, struct err *err);
 enum status cmd_none(const struct call *call, struct err *err);
+enum status cmd_rekey(const struct call *call, struct err *err);
 enum status cmd_replay_cancel(const struct call *call, struct err *err);
 enum status cmd_replay_dead(const struct call *call, struct err *err);
 enum status cmd_replay_discard(const struct call *call, struct err *err);
@@ -121,6 +122,10 @@ enum status cmd_subscription_enable(const struct call *call, struct err *err);
 enum status cmd_subscription_list(const struct call *call, struct err *err);
 enum status cmd_subscription_pause(const struct call *call, struct err *err);
 enum status cmd_subscription_resume(const struct call *call, struct err *err);
+enum status cmd_subscription_rotate_key(
+    const struct call *call, struct err *err);
+enum status cmd_subscription_rotate_secret(
+    const struct call *call, struct err *err);
 enum status cmd_tenant_create(const struct call *call, struct err *err);
 enum status cmd_tenant_list(const struct call *call, struct err *err);
 enum status cmd_version(const struct call *call, struct err *err);

@@ -12,7 +12,7 @@
 
 struct pg;
 struct script;
-struct seal_key;
+struct seal_ring;
 
 struct doctor {
 	struct out out;
@@ -39,9 +39,9 @@ void doctor_check_rights(struct doctor *doctor, struct script *script);
 /* Whether each subscription has a secret. */
 void doctor_check_subscriptions(struct doctor *doctor, struct pg *pg);
 
-/* Whether each secret opens with `key`; they are read in pages. */
+/* Whether each secret opens with a key of `ring`; they are read in pages. */
 void doctor_check_secrets(
-    struct doctor *doctor, struct pg *pg, const struct seal_key *key);
+    struct doctor *doctor, struct pg *pg, const struct seal_ring *ring);
 
 /* Whether lanes stand still. */
 void doctor_check_lanes(struct doctor *doctor, struct pg *pg);

@@ -5,20 +5,21 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/seal.h"
-#include "core/sign.h"
 #include "doctor.h"
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "store/secret.h"
 #include "store/stmt.h"
 
 enum { PAGE = 500, MANY = 1000 /* lane_stuck counts so far */ };
 
 /* What was found among the secrets so far. */
 struct walk {
-	const struct seal_key *key;
+	const struct seal_ring *ring;
 	int64_t after; /* the last secret that was seen */
-	int64_t nother, first_other; /* sealed under another key */
-	int64_t nspoilt, first_spoilt; /* under ours, and do not open */
+	int64_t nolder; /* open, and not under the first key */
+	int64_t nother, first_other; /* under a key that is not in the ring */
+	int64_t nspoilt, first_spoilt; /* under one that is; do not open */
 	char other_key[SEAL_KEY_ID + 1]; /* of the first */
 };
 
@@ -72,60 +73,39 @@ doctor_check_subscriptions(struct doctor *doctor, struct pg *pg)
 	pg_rows_free(rows);
 }
 
-/* True if the secret in `row` opens and is fit to sign. */
-static bool
-opens(const struct pg_rows *rows, int row, const struct seal_key *key)
-{
-	int64_t owner =
-	    pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
-	size_t nonce_len, len;
-	const void *nonce =
-	    pg_get_bytes(rows, row, pg_column(rows, "nonce"), &nonce_len);
-	const void *sealed =
-	    pg_get_bytes(rows, row, pg_column(rows, "sealed"), &len);
-	struct buf plain = { 0 };
-	struct err err;
-	bool ok;
-
-	ok = nonce_len == SEAL_NONCE &&
-	     seal_open(&plain, nonce, key, owner, sealed, len, &err) == 0 &&
-	     plain.len >= SIGN_SECRET_MIN && plain.len <= SIGN_SECRET_MAX;
-	buf_wipe(&plain);
-	return ok;
-}
-
 static void
 look_at(struct walk *walk, const struct pg_rows *rows, int row)
 {
-	int64_t owner =
-	    pg_get_bigint(rows, row, pg_column(rows, "subscription_id"));
-	const char *key_id = pg_get_text(rows, row, pg_column(rows, "key_id"));
+	struct buf plain = { 0 };
+	struct secret secret;
+	struct err err;
 
 	walk->after = pg_get_bigint(rows, row, pg_column(rows, "id"));
-	if (strcmp(key_id, walk->key->id) != 0) {
-		if (walk->nother++ > 0)
-			return;
-		walk->first_other = owner;
-		(void)snprintf(walk->other_key, sizeof(walk->other_key), "%.*s",
-		    SEAL_KEY_ID, key_id);
-	} else if (!opens(rows, row, walk->key)) {
-		if (walk->nspoilt++ == 0)
-			walk->first_spoilt = owner;
-	}
+	secret_read(&secret, rows, row, "subscription_id");
+	if (secret_open(&plain, &secret, walk->ring, &err) == 0) {
+		walk->nolder +=
+		    strcmp(secret.key_id, walk->ring->keys[0].id) != 0;
+	} else if (err.code == ERR_RETRY) {
+		if (walk->nother++ == 0) {
+			walk->first_other = secret.subscription_id;
+			(void)snprintf(walk->other_key, sizeof(walk->other_key),
+			    "%.*s", SEAL_KEY_ID, secret.key_id);
+		}
+	} else if (walk->nspoilt++ == 0)
+		walk->first_spoilt = secret.subscription_id;
+	buf_wipe(&plain);
 }
 
 /* Look at one page; returns how many that were, -1 after a report. */
 static int
 look_at_page(struct doctor *doctor, struct pg *pg, struct walk *walk)
 {
-	struct pg_batch *batch = call(STMT_SECRET_PAGE);
+	struct pg_batch *batch = pg_batch_new();
 	struct pg_rows **rows;
 	int n;
 
-	if (batch != NULL) {
-		pg_bigint(batch, walk->after);
-		pg_bigint(batch, PAGE);
-	}
+	if (batch != NULL)
+		secret_page(batch, walk->after, NULL, PAGE);
 	rows = ask(doctor, "secrets", pg, batch);
 	if (rows == NULL)
 		return -1;
@@ -136,33 +116,43 @@ look_at_page(struct doctor *doctor, struct pg *pg, struct walk *walk)
 	return n;
 }
 
+static void
+report_secrets(struct doctor *doctor, const struct walk *walk)
+{
+	if (walk->nother > 0)
+		doctor_report(doctor, "secrets", BAD,
+		    "%" PRId64 " sealed under another key, the first is %s of "
+		    "subscription %" PRId64 ": add that key's line to the key "
+		    "file, or name its file in secret_key_file",
+		    walk->nother, walk->other_key, walk->first_other);
+	if (walk->nspoilt > 0)
+		doctor_report(doctor, "secrets", BAD,
+		    "%" PRId64 " do not open under the key that they name, "
+		    "the first is of subscription %" PRId64 ": restore the "
+		    "row, or register the endpoint again",
+		    walk->nspoilt, walk->first_spoilt);
+	if (walk->nolder > 0)
+		doctor_report(doctor, "secrets", WARNED,
+		    "%" PRId64 " sealed under an older key: run `postrider "
+		    "rekey`",
+		    walk->nolder);
+	else if (walk->nother == 0 && walk->nspoilt == 0)
+		doctor_report(
+		    doctor, "secrets", FINE, "all open with the first key");
+}
+
 void
 doctor_check_secrets(
-    struct doctor *doctor, struct pg *pg, const struct seal_key *key)
+    struct doctor *doctor, struct pg *pg, const struct seal_ring *ring)
 {
-	struct walk walk = { .key = key };
+	struct walk walk = { .ring = ring };
 	int n;
 
 	do {
 		n = look_at_page(doctor, pg, &walk);
 	} while (n == PAGE);
-	if (n < 0)
-		return;
-	if (walk.nother > 0)
-		doctor_report(doctor, "secrets", BAD,
-		    "%" PRId64 " sealed under another key, the first is %s of "
-		    "subscription %" PRId64 ": name that key's file in "
-		    "secret_key_file",
-		    walk.nother, walk.other_key, walk.first_other);
-	if (walk.nspoilt > 0)
-		doctor_report(doctor, "secrets", BAD,
-		    "%" PRId64 " do not open under the key that they name, "
-		    "the first is of subscription %" PRId64 ": restore the "
-		    "row, or register the endpoint again",
-		    walk.nspoilt, walk.first_spoilt);
-	if (walk.nother == 0 && walk.nspoilt == 0)
-		doctor_report(
-		    doctor, "secrets", FINE, "all open with this key");
+	if (n >= 0)
+		report_secrets(doctor, &walk);
 }
 
 void

@@ -16,7 +16,7 @@ const struct conf_item settings_items[] = {
 	    .initial = "postrider_owner",
 	    .help = "the role to act as, save for migrate; empty for none" },
 	{ SETTING(secret_key_file), .kind = CONF_TEXT, .initial = "",
-	    .help = "the key of the stored secrets, for doctor" },
+	    .help = "the keys of the stored secrets" },
 	{ .name = NULL },
 };
 
@@ -56,6 +56,16 @@ const struct command commands[] = {
 	{ "subscription delete", "ID",
 	    "give it up for ever, with all that waits for it", { JSON },
 	    cmd_subscription_delete },
+	{ "subscription rotate-secret", "ID",
+	    "sign with a new secret, and for a while with the old ones",
+	    { { "from", "FILE", false }, { "overlap", "SECONDS", false },
+		JSON },
+	    cmd_subscription_rotate_secret },
+	{ "subscription rotate-signing-key", "ID",
+	    "the same for the key of its Ed25519 signatures",
+	    { { "from", "FILE", false }, { "overlap", "SECONDS", false },
+		JSON },
+	    cmd_subscription_rotate_key },
 	{ "replay retry", "SUBSCRIPTION DELIVERY",
 	    "send a dead letter again, in its own place", { JSON },
 	    cmd_replay_retry },
@@ -77,8 +87,11 @@ const struct command commands[] = {
 	{ "replay cancel", "SUBSCRIPTION REPLAY",
 	    "end a replay in the background where it is", { JSON },
 	    cmd_replay_cancel },
-	{ "keygen", "FILE", "write a new key for the secrets at rest",
-	    { { 0 } }, cmd_keygen },
+	{ "keygen", "FILE",
+	    "write a new key for the secrets at rest, or add it before others",
+	    { { "add", NULL, false } }, cmd_keygen },
+	{ "rekey", "", "seal all secrets anew, under the first key", { JSON },
+	    cmd_rekey },
 	{ "doctor", "", "look for what is wrong, and say how to mend it",
 	    { JSON }, cmd_doctor },
 	{ "version", "", "print the version", { { 0 } }, cmd_version },
@@ -103,12 +116,12 @@ help(const struct call *call, struct err *err)
 static enum status
 check_settings(const struct settings *settings, struct err *err)
 {
-	struct seal_key key = { .id = "" };
+	struct seal_ring ring;
 	int result = 0;
 
 	if (settings->secret_key_file[0] != '\0')
-		result = seal_key_read(&key, settings->secret_key_file, err);
-	seal_key_fini(&key);
+		result = seal_ring_read(&ring, settings->secret_key_file, err);
+	seal_ring_fini(&ring);
 	if (result == 0)
 		return STATUS_DONE;
 	(void)err_wrap(err, "secret_key_file");

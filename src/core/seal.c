@@ -1,9 +1,4 @@
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -13,114 +8,34 @@
 #include "base/err.h"
 #include "core/seal.h"
 
-enum { KEY_DIGITS = 2 * SEAL_KEY, OWNER = 8 };
+enum { OWNER = 8 };
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+/*
+ * The owner and the label as associated data: a sealed secret cannot be moved
+ * to another subscription, nor be passed off as something else.
+ */
+struct aad {
+	unsigned char owner[OWNER];
+	const unsigned char *label;
+	int len;
+};
 
-static int
-parse_key(unsigned char out[SEAL_KEY], const char *text, size_t len)
-{
-	if (len == KEY_DIGITS + 1 && text[KEY_DIGITS] == '\n')
-		len--;
-	if (len != KEY_DIGITS)
-		return -1;
-	for (size_t i = 0; i < SEAL_KEY; i++) {
-		int high = hex_value(text[2 * i]);
-		int low = hex_value(text[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return -1;
-		out[i] = (unsigned char)(high << 4 | low);
-	}
-	return 0;
-}
-
-static int
-set_id(struct seal_key *key)
-{
-	unsigned char digest[EVP_MAX_MD_SIZE];
-
-	if (EVP_Digest(
-		key->bytes, SEAL_KEY, digest, NULL, EVP_sha256(), NULL) != 1)
-		return -1;
-	for (int i = 0; i < SEAL_KEY_ID / 2; i++)
-		(void)snprintf(&key->id[2 * i], 3, "%02x", digest[i]);
-	return 0;
-}
-
-int
-seal_key_read(struct seal_key *out, const char *path, struct err *err)
-{
-	char text[KEY_DIGITS + 2];
-	struct stat st;
-	ssize_t n = -1;
-	int result = -1;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return err_errno(err, ERR_BROKEN, "key file %s", path);
-	if (fstat(fd, &st) != 0) {
-		(void)err_errno(err, ERR_BROKEN, "key file %s", path);
-		goto fail;
-	}
-	if ((st.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
-		(void)err_set(err, ERR_BROKEN,
-		    "key file %s: others may read or change it; chmod 600 it",
-		    path);
-		goto fail;
-	}
-	n = read(fd, text, sizeof(text));
-	if (n < 0) {
-		(void)err_errno(err, ERR_BROKEN, "key file %s", path);
-		goto fail;
-	}
-	if (parse_key(out->bytes, text, (size_t)n) != 0 || set_id(out) != 0) {
-		(void)err_set(err, ERR_BROKEN,
-		    "key file %s: want %d hex digits; make one with "
-		    "`postrider keygen FILE`",
-		    path, KEY_DIGITS);
-		goto fail;
-	}
-	result = 0;
-
-fail:
-	if (result != 0)
-		seal_key_fini(out);
-	OPENSSL_cleanse(text, sizeof(text));
-	(void)close(fd);
-	return result;
-}
-
-void
-seal_key_fini(struct seal_key *key)
-{
-	OPENSSL_cleanse(key, sizeof(*key));
-}
-
-/* The owner as associated data: a sealed secret cannot be moved to another. */
 static void
-put_owner(unsigned char out[OWNER], int64_t owner)
+aad_set(struct aad *out, int64_t owner, const char *label)
 {
 	for (int i = 0; i < OWNER; i++)
-		out[i] = (unsigned char)((uint64_t)owner >> (56 - 8 * i));
+		out->owner[i] =
+		    (unsigned char)((uint64_t)owner >> (56 - 8 * i));
+	out->label = (const unsigned char *)label;
+	out->len = (int)strlen(label);
 }
 
 int
 seal_close(struct buf *out, unsigned char nonce[SEAL_NONCE],
-    const struct seal_key *key, int64_t owner, const void *secret, size_t len,
-    struct err *err)
+    const struct seal_key *key, int64_t owner, const char *label,
+    const void *secret, size_t len, struct err *err)
 {
-	unsigned char aad[OWNER];
+	struct aad aad;
 	EVP_CIPHER_CTX *ctx = NULL;
 	unsigned char *at;
 	int n, ok;
@@ -134,11 +49,12 @@ seal_close(struct buf *out, unsigned char nonce[SEAL_NONCE],
 		EVP_CIPHER_CTX_free(ctx);
 		return err_set(err, ERR_NOMEM, "seal");
 	}
-	put_owner(aad, owner);
+	aad_set(&aad, owner, label);
 	ok = RAND_bytes(nonce, SEAL_NONCE) == 1 &&
 	     EVP_EncryptInit_ex(
 		 ctx, EVP_aes_256_gcm(), NULL, key->bytes, nonce) == 1 &&
-	     EVP_EncryptUpdate(ctx, NULL, &n, aad, OWNER) == 1 &&
+	     EVP_EncryptUpdate(ctx, NULL, &n, aad.owner, OWNER) == 1 &&
+	     EVP_EncryptUpdate(ctx, NULL, &n, aad.label, aad.len) == 1 &&
 	     EVP_EncryptUpdate(ctx, at, &n, secret, (int)len) == 1 &&
 	     EVP_EncryptFinal_ex(ctx, at + len, &n) == 1 &&
 	     EVP_CIPHER_CTX_ctrl(
@@ -149,10 +65,11 @@ seal_close(struct buf *out, unsigned char nonce[SEAL_NONCE],
 
 int
 seal_open(struct buf *out, const unsigned char nonce[SEAL_NONCE],
-    const struct seal_key *key, int64_t owner, const void *sealed, size_t len,
-    struct err *err)
+    const struct seal_key *key, int64_t owner, const char *label,
+    const void *sealed, size_t len, struct err *err)
 {
-	unsigned char aad[OWNER], tag[SEAL_TAG];
+	unsigned char tag[SEAL_TAG];
+	struct aad aad;
 	EVP_CIPHER_CTX *ctx = NULL;
 	unsigned char *at;
 	int n, ok;
@@ -168,10 +85,11 @@ seal_open(struct buf *out, const unsigned char nonce[SEAL_NONCE],
 		EVP_CIPHER_CTX_free(ctx);
 		return err_set(err, ERR_NOMEM, "seal");
 	}
-	put_owner(aad, owner);
+	aad_set(&aad, owner, label);
 	ok = EVP_DecryptInit_ex(
 		 ctx, EVP_aes_256_gcm(), NULL, key->bytes, nonce) == 1 &&
-	     EVP_DecryptUpdate(ctx, NULL, &n, aad, OWNER) == 1 &&
+	     EVP_DecryptUpdate(ctx, NULL, &n, aad.owner, OWNER) == 1 &&
+	     EVP_DecryptUpdate(ctx, NULL, &n, aad.label, aad.len) == 1 &&
 	     EVP_DecryptUpdate(ctx, at, &n, sealed, (int)len) == 1 &&
 	     EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_SET_TAG, SEAL_TAG, tag) ==
 	         1 &&

@@ -59,9 +59,9 @@ is_passing(int status)
 	       (status >= 500 && status <= 599);
 }
 
-struct verdict
-verdict_decide(const struct retry_policy *policy, int attempt,
-    enum send_end end, int status, usec_t retry_after, int dice)
+static struct verdict
+decide(const struct retry_policy *policy, int attempt, enum send_end end,
+    int status, usec_t retry_after, int dice)
 {
 	assert(dice >= 0 && dice < DICE_SIDES);
 
@@ -89,6 +89,33 @@ verdict_decide(const struct retry_policy *policy, int attempt,
 		return (struct verdict){ .kind = VERDICT_RELEASE };
 	}
 	return retry_or_dead(policy, attempt, retry_after, dice);
+}
+
+static bool
+is_overloaded(int status)
+{
+	return status == 429 || (status >= 502 && status <= 504);
+}
+
+static usec_t
+slows(int status, usec_t retry_after)
+{
+	if (!is_overloaded(status))
+		return -1;
+	if (retry_after > VERDICT_SLOWS_MAX)
+		return VERDICT_SLOWS_MAX;
+	return retry_after < 0 ? 0 : retry_after;
+}
+
+struct verdict
+verdict_decide(const struct retry_policy *policy, int attempt,
+    enum send_end end, int status, usec_t retry_after, int dice)
+{
+	struct verdict verdict =
+	    decide(policy, attempt, end, status, retry_after, dice);
+
+	verdict.slows = slows(status, retry_after);
+	return verdict;
 }
 
 const char *

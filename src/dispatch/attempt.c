@@ -17,6 +17,10 @@
  * would else be asked without pause. */
 #define UNSENT_WAIT (100 * USEC_PER_MS)
 
+/* The same where a key is missing: another dispatcher may have it; who has it
+ * not is asked again and again. */
+#define KEYLESS_WAIT (10 * USEC_PER_SEC)
+
 /* Those that are SENDING, so that a shutdown can find them. */
 static struct attempt_list sending = TAILQ_HEAD_INITIALIZER(sending);
 
@@ -68,18 +72,59 @@ void
 attempt_free(struct attempt *attempt)
 {
 	struct worker *worker = attempt->worker;
-	/* The copies are ours, so const is only the lease's promise. */
+	/* The copies are ours, so const is only a promise to others. */
 	void *event_id = (void *)(uintptr_t)attempt->lease.event_id;
 	void *body = (void *)(uintptr_t)attempt->lease.body;
+	void *headers = (void *)(uintptr_t)attempt->outcome.headers;
+	void *excerpt = (void *)(uintptr_t)attempt->outcome.excerpt;
 
 	assert(attempt->state != ATTEMPT_SENDING);
 	if (attempt->endpoint != NULL)
 		endpoints_release(attempt->endpoint);
 	free(event_id);
 	free(body);
+	free(headers);
+	free(excerpt);
 	free(attempt);
 	worker->held--;
 	worker_freed(worker);
+}
+
+/* A secret of its endpoint is sealed under a key that we do not have. */
+static bool
+is_keyless(const struct attempt *attempt)
+{
+	return attempt->endpoint != NULL &&
+	       attempt->endpoint->endpoint->missing_key[0] != '\0';
+}
+
+/* A copy, or NULL for nothing; also without memory: the outcome comes first. */
+static const char *
+keep(const char *text)
+{
+	return text[0] == '\0' ? NULL : strdup(text);
+}
+
+/* What the answer was like, for who looks at the delivery. */
+static void
+keep_answer(struct delivery_outcome *outcome, const struct send_result *result)
+{
+	const struct send_timing *timing = &result->timing;
+
+	outcome->phases[DELIVERY_DNS] = timing->dns;
+	outcome->phases[DELIVERY_CONNECT] = timing->connect;
+	outcome->phases[DELIVERY_TLS] = timing->tls;
+	outcome->phases[DELIVERY_WAIT] = timing->wait;
+	outcome->phases[DELIVERY_RECEIVE] = timing->receive;
+	(void)snprintf(
+	    outcome->remote, sizeof(outcome->remote), "%s", result->remote);
+	(void)snprintf(
+	    outcome->reason, sizeof(outcome->reason), "%s", result->reason);
+	outcome->excerpt = keep(result->excerpt);
+	/* The many that were taken without a word would double their log. */
+	if (outcome->verdict.kind != VERDICT_DELIVERED ||
+	    outcome->excerpt != NULL)
+		outcome->headers = keep(result->headers);
 }
 
 /* Judge it and hand it over.  The attempt is the recorder's after this. */
@@ -96,6 +141,7 @@ judge(struct attempt *attempt, const struct retry_policy *given,
 		.lane_id = attempt->lease.lane_id,
 		.subscription_id = attempt->lease.subscription_id,
 		.version = attempt->lease.version,
+		.claimed_at = attempt->leased_at,
 		.end = result->end,
 		.status = result->status,
 		.duration = result->duration,
@@ -104,12 +150,10 @@ judge(struct attempt *attempt, const struct retry_policy *given,
 			result->status, result->retry_after, dice_roll()),
 	};
 	if (result->end == SEND_UNSENT && !attempt->worker->stopping)
-		outcome->verdict.wait = UNSENT_WAIT;
+		outcome->verdict.wait =
+		    is_keyless(attempt) ? KEYLESS_WAIT : UNSENT_WAIT;
 	memcpy(outcome->token, attempt->lease.token, LANE_TOKEN);
-	(void)snprintf(
-	    outcome->remote, sizeof(outcome->remote), "%s", result->remote);
-	(void)snprintf(
-	    outcome->reason, sizeof(outcome->reason), "%s", result->reason);
+	keep_answer(outcome, result);
 	recorder_add(attempt->worker->recorder, attempt);
 }
 
@@ -129,7 +173,11 @@ static void
 finish_unanswered(
     struct attempt *attempt, enum send_end end, const char *reason)
 {
-	struct send_result result = { .end = end, .retry_after = -1 };
+	struct send_result result = {
+		.end = end,
+		.retry_after = -1,
+		.timing = SEND_NO_TIMING,
+	};
 
 	(void)snprintf(result.reason, sizeof(result.reason), "%.*s",
 	    (int)sizeof(result.reason) - 1, reason);
@@ -151,6 +199,11 @@ static int
 start_send(struct attempt *attempt, struct err *err)
 {
 	const struct endpoint *endpoint = attempt->endpoint->endpoint;
+	const struct send_tls tls = {
+		.ca = endpoint->tls.ca,
+		.certificate = endpoint->tls.certificate,
+		.key = endpoint->tls.key,
+	};
 	struct worker *worker = attempt->worker;
 	/* The endpoint may be newer than the lease. */
 	usec_t timeout = attempt->lease.timeout;
@@ -174,6 +227,7 @@ start_send(struct attempt *attempt, struct err *err)
 			.body = attempt->lease.body,
 			.len = attempt->lease.len,
 			.timeout = timeout,
+			.tls = &tls,
 			.not_after = attempt->leased_at + timeout +
 		                     worker->conf->lease_margin / 2,
 		    },
@@ -201,6 +255,8 @@ attempt_start(struct attempt *attempt)
 	if (attempt->endpoint == NULL)
 		finish_unanswered(
 		    attempt, SEND_IMPOSSIBLE, "its subscription is not there");
+	else if (is_keyless(attempt))
+		attempt_unsent(attempt);
 	else if (attempt->endpoint->endpoint->trouble[0] != '\0')
 		finish_unanswered(attempt, SEND_IMPOSSIBLE,
 		    attempt->endpoint->endpoint->trouble);
@@ -232,6 +288,7 @@ attempt_expired(struct attempt *attempt, const struct retry_policy *policy)
 		.end = SEND_LEASE_EXPIRED,
 		.retry_after = -1,
 		.duration = -1,
+		.timing = SEND_NO_TIMING,
 		.reason = "the dispatcher that held the lease vanished",
 	    });
 }

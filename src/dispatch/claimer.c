@@ -435,6 +435,7 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 		    .role = worker->conf->database_role,
 		    .application = "postrider-dispatch claim",
 		    .channel = "postrider_work",
+		    .ring = &worker->ring,
 		    .statement_timeout = worker->conf->statement_timeout,
 		},
 		&(struct session_events){

@@ -45,6 +45,7 @@ struct claimer {
 	    empty[CLAIMER_TURNS]; /* claimed for in vain: to be put to rest */
 	size_t nempty;
 	usec_t asked_at; /* when the batch in flight was submitted */
+	usec_t keyless_at; /* when a missing key was last logged */
 	usec_t slowness; /* how long one took lately, at worst */
 	struct attempt_list waiting; /* for their endpoints or bodies */
 	struct chores *chores;

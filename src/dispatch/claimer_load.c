@@ -1,9 +1,15 @@
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "dispatch/claimer_inside.h"
 #include "dispatch/endpoints.h"
 #include "dispatch/worker.h"
 #include "pg/row.h"
+
+/* At most so often is a missing key logged. */
+#define KEYLESS_SAID_EVERY (60 * USEC_PER_SEC)
 
 enum {
 	LOADS = 100, /* endpoints loaded in one batch */
@@ -46,22 +52,49 @@ claimer_start_waiting(struct claimer *claimer)
 	}
 }
 
+/* Each of its deliveries is given back, so once is enough for a while. */
+static void
+say_keyless(struct claimer *claimer, const struct endpoint *endpoint)
+{
+	char id[24];
+
+	if (endpoint->missing_key[0] == '\0' ||
+	    (claimer->keyless_at != 0 &&
+		claimer->asked_at < claimer->keyless_at + KEYLESS_SAID_EVERY))
+		return;
+	claimer->keyless_at = claimer->asked_at;
+	(void)snprintf(id, sizeof(id), "%" PRId64, endpoint->subscription_id);
+	log_error("deliveries wait: a secret is sealed under a key that is not "
+		  "in secret_key_file; add it and restart",
+	    "subscription", id, "key", endpoint->missing_key, NULL);
+}
+
+static int
+read_endpoint(struct claimer *claimer, const struct pg_rows *rows, int *row,
+    struct err *err)
+{
+	struct worker *worker = claimer->worker;
+	struct endpoint *endpoint;
+
+	if (endpoint_read(&endpoint, rows, row, &worker->ring,
+		claimer->asked_at, err) != 0)
+		return -1;
+	say_keyless(claimer, endpoint);
+	return endpoints_put(worker->endpoints, endpoint, err);
+}
+
 /* Subscriptions stay as tombstones, so that each comes back. */
 static void
 on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
-	struct worker *worker = claimer->worker;
-	struct endpoint *endpoint;
 	struct err failed;
 	int row = 0;
 
 	if (!claimer_answered(claimer, err))
 		return;
 	while (row < pg_count(rows[0])) {
-		if (endpoint_read(&endpoint, rows[0], &row, &worker->key,
-			claimer->asked_at, &failed) != 0 ||
-		    endpoints_put(worker->endpoints, endpoint, &failed) != 0) {
+		if (read_endpoint(claimer, rows[0], &row, &failed) != 0) {
 			log_error("an endpoint was dropped", "error",
 			    failed.text, NULL);
 			claimer_look(claimer, CLAIMER_AGAIN_AFTER);

@@ -9,6 +9,9 @@ enum {
 	MAX_KNOWN = 16384, /* secrets of idle subscriptions are let go */
 };
 
+/* Long enough for all that were claimed at once. */
+#define KEYLESS_AGE (2 * USEC_PER_SEC)
+
 struct endpoints {
 	struct endpoint_ref *buckets[NBUCKETS];
 	int known;
@@ -61,13 +64,21 @@ endpoints_free(struct endpoints *endpoints)
 	free(endpoints);
 }
 
+/* What lacks a key may have been sealed anew, under the same version. */
+static bool
+is_stale(const struct endpoint_ref *ref)
+{
+	return ref->endpoint->missing_key[0] != '\0' &&
+	       clock_now() - ref->known_at > KEYLESS_AGE;
+}
+
 struct endpoint_ref *
 endpoints_hold(
     struct endpoints *endpoints, int64_t subscription_id, int64_t version)
 {
 	struct endpoint_ref *ref = *find(endpoints, subscription_id);
 
-	if (ref == NULL || ref->endpoint->version < version)
+	if (ref == NULL || ref->endpoint->version < version || is_stale(ref))
 		return NULL;
 	ref->users++;
 	return ref;
@@ -102,6 +113,7 @@ endpoints_put(
 	*ref = (struct endpoint_ref){
 		.endpoint = endpoint,
 		.users = 1,
+		.known_at = clock_now(),
 		.next = *at,
 	};
 	*at = ref;

@@ -3,6 +3,7 @@
  *
  * A lease names the version of its subscription.  An endpoint that is older is
  * never used, so a rotated secret or a new URL counts from the next attempt.
+ * One that lacks a key is used for a few seconds only, and then asked for again.
  */
 
 #ifndef DISPATCH_ENDPOINTS_H
@@ -19,6 +20,7 @@ struct err;
 struct endpoint_ref {
 	struct endpoint *endpoint;
 	int users;
+	usec_t known_at; /* on clock_now() */
 	struct endpoint_ref *next;
 };
 
@@ -26,7 +28,7 @@ int endpoints_new(struct endpoints **out, struct err *err);
 void endpoints_free(struct endpoints *endpoints);
 
 /* Hold the endpoint of `subscription_id`, if it is known at `version` or
- * newer; else NULL.  Give it back with endpoints_release(). */
+ * newer and still good; else NULL.  Give it back with endpoints_release(). */
 struct endpoint_ref *endpoints_hold(
     struct endpoints *endpoints, int64_t subscription_id, int64_t version);
 void endpoints_release(struct endpoint_ref *ref);

@@ -75,8 +75,10 @@ static const struct conf_item items[] = {
 	{ "retry_jitter", CONF_BOOL, false, FIELD(retry_jitter),
 	    .initial = "true",
 	    .help = "spread retries; off for reproducible runs" },
+	{ "revoked_file", CONF_TEXT, false, FIELD(revoked_file), .initial = "",
+	    .help = "SHA-256 fingerprints of certificates never to believe" },
 	{ "secret_key_file", CONF_TEXT, false, FIELD(secret_key_file),
-	    .initial = "", .help = "the key that secrets are sealed under" },
+	    .initial = "", .help = "the keys that secrets are sealed under" },
 	{ "shutdown_grace", CONF_TIME, false, FIELD(shutdown_grace),
 	    .initial = "20s", .min = 0, .max = 3600 * USEC_PER_SEC,
 	    .help = "how long requests may go on after SIGTERM" },
@@ -199,7 +201,7 @@ open_worker(struct worker *worker, struct err *err)
 {
 	const struct worker_conf *conf = worker->conf;
 
-	if (seal_key_read(&worker->key, conf->secret_key_file, err) != 0 ||
+	if (seal_ring_read(&worker->ring, conf->secret_key_file, err) != 0 ||
 	    set_name(worker, err) != 0 ||
 	    endpoints_new(&worker->endpoints, err) != 0)
 		return -1;
@@ -212,6 +214,7 @@ open_worker(struct worker *worker, struct err *err)
 	            },
 	            .max_in_flight = (int)conf->max_in_flight,
 	            .ca_file = conf->ca_file,
+	            .revoked_file = conf->revoked_file,
 	            .nameserver = conf->nameserver,
 	        },
 	        err) != 0)
@@ -236,7 +239,7 @@ close_program(struct program *program)
 	recorder_close(worker->recorder);
 	sender_close(worker->sender);
 	endpoints_free(worker->endpoints);
-	seal_key_fini(&worker->key);
+	seal_ring_fini(&worker->ring);
 	if (program->term != NULL)
 		event_free(program->term);
 	if (program->interrupt != NULL)

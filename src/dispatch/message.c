@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/sign.h"
 #include "dispatch/message.h"
@@ -45,28 +46,56 @@ add_number(struct message *out, struct offsets *offsets, const char *name,
 	end(out);
 }
 
-/*
- * One signature a valid secret, newest first, as Standard Webhooks has it.
- * Returns how many there are.
- */
+/* One signature a valid secret.  Returns how many there are. */
 static size_t
-add_signatures(struct message *out, struct offsets *offsets,
-    const struct endpoint *endpoint, const struct lane_lease *lease,
-    int64_t timestamp, usec_t now)
+sign_with_secrets(struct buf *text, const struct endpoint *endpoint,
+    const struct lane_lease *lease, int64_t timestamp, usec_t now)
 {
 	size_t n = 0;
 
-	begin(out, offsets, "webhook-signature");
 	for (size_t i = 0; i < endpoint->nsecrets; i++) {
 		const struct endpoint_secret *secret = &endpoint->secrets[i];
 
 		if (secret->valid_until <= now)
 			continue;
 		if (n++ > 0)
-			buf_puts(&out->text, " ");
-		sign_standard(&out->text, &secret->secret, lease->event_id,
-		    timestamp, lease->body, lease->len);
+			buf_puts(text, " ");
+		sign_standard(text, &secret->secret, lease->event_id, timestamp,
+		    lease->body, lease->len);
 	}
+	return n;
+}
+
+static void
+sign_with_keys(struct buf *text, const struct endpoint *endpoint,
+    const struct lane_lease *lease, int64_t timestamp, usec_t now)
+{
+	for (size_t i = 0; i < endpoint->nkeys; i++) {
+		const struct endpoint_key *key = &endpoint->keys[i];
+
+		if (key->valid_until <= now)
+			continue;
+		buf_puts(text, " ");
+		sign_key_sign(text, &key->key, lease->event_id, timestamp,
+		    lease->body, lease->len);
+	}
+}
+
+/*
+ * As Standard Webhooks has it: all in one header, with blanks between.  Those
+ * of secrets come first, of each kind the newest first.  Returns how many
+ * secrets signed.
+ */
+static size_t
+add_signatures(struct message *out, struct offsets *offsets,
+    const struct endpoint *endpoint, const struct lane_lease *lease,
+    int64_t timestamp, usec_t now)
+{
+	size_t n;
+
+	begin(out, offsets, "webhook-signature");
+	n = sign_with_secrets(&out->text, endpoint, lease, timestamp, now);
+	sign_with_keys(&out->text, endpoint, lease, timestamp, now);
 	end(out);
 	return n;
 }
@@ -82,6 +111,22 @@ add_older(struct message *out, struct offsets *offsets,
 	sign_older(&out->text, &endpoint->secrets[0].secret, timestamp,
 	    lease->body, lease->len);
 	end(out);
+}
+
+/* Those of the subscription. */
+static void
+add_own(struct message *out, struct offsets *offsets,
+    const struct endpoint *endpoint)
+{
+	size_t base = out->text.len;
+	size_t at = 0;
+
+	assert(offsets->n + (size_t)endpoint->nheaders < MESSAGE_HEADERS);
+	buf_add(&out->text, endpoint->headers.data, endpoint->headers.len);
+	while (at < endpoint->headers.len) {
+		offsets->at[offsets->n++] = base + at;
+		at += strlen(endpoint->headers.data + at) + 1;
+	}
 }
 
 int
@@ -103,6 +148,7 @@ message_write(struct message *out, const struct endpoint *endpoint,
 	add_number(out, &offsets, "postrider-attempt", lease->attempt);
 	if (endpoint->older_signature)
 		add_older(out, &offsets, endpoint, lease, timestamp);
+	add_own(out, &offsets, endpoint);
 	if (out->text.failed || signatures == 0)
 		return -1;
 	for (size_t i = 0; i < offsets.n; i++)
@@ -113,5 +159,5 @@ message_write(struct message *out, const struct endpoint *endpoint,
 void
 message_fini(struct message *message)
 {
-	buf_fini(&message->text);
+	buf_wipe(&message->text);
 }

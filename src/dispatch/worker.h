@@ -33,6 +33,7 @@ struct worker_conf {
 	bool any_port;
 	int64_t batch; /* most lanes in one claim, outcomes in one record */
 	char *ca_file;
+	char *revoked_file;
 	char *database;
 	char *database_role;
 	bool development;
@@ -53,7 +54,7 @@ struct worker {
 	struct event_base *loop;
 	const struct worker_conf *conf;
 	char name[128]; /* unique to this process, in lane.lease_worker */
-	struct seal_key key;
+	struct seal_ring ring; /* that secrets are sealed under */
 	struct endpoints *endpoints;
 	struct sender *sender;
 	struct claimer *claimer;

@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -7,20 +8,28 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "multi.h"
+#include "sockets.h"
 
 /* Should libcurl forget its timer (fixed in 8.11), no transfer may hang. */
 #define TICK USEC_PER_SEC
 
-/* A socket that libcurl wants watched. */
+/*
+ * A socket that libcurl wants watched.  It wants each connection's unwatched
+ * after a request, and watched again for the next: as long as the connection
+ * is known to be closed through our own hands, that is put off, which saves
+ * two system calls a request.
+ */
 struct watch {
 	SLIST_ENTRY(watch) entry; /* in `spare` when not in use */
 	struct event event;
+	struct multi *multi;
+	short what; /* EV_READ, EV_WRITE; 0: the event is not added */
+	bool is_idle; /* libcurl believes it is not watched */
 };
 
 struct multi {
-	struct event_base *loop;
+	struct multi_conf conf;
 	CURLM *curl;
-	multi_done_fn *done;
 	struct event timer;
 	struct event tick;
 	int transfers;
@@ -40,7 +49,7 @@ drain(struct multi *multi)
 		CURLcode code = message->data.result;
 
 		multi_remove(multi, easy);
-		multi->done(easy, code);
+		multi->conf.done(easy, code);
 	}
 }
 
@@ -54,11 +63,26 @@ enter(struct multi *multi, curl_socket_t fd, int what)
 }
 
 static void
+stop(struct watch *watch)
+{
+	if (watch->what != 0)
+		(void)event_del(&watch->event);
+	watch->what = 0;
+}
+
+static void
 on_ready(evutil_socket_t fd, short what, void *arg)
 {
-	enter(arg, fd,
-	    (what & EV_READ ? CURL_CSELECT_IN : 0) |
-		(what & EV_WRITE ? CURL_CSELECT_OUT : 0));
+	struct watch *watch = arg;
+
+	/* What comes to a connection at rest is for no request; before it is
+	 * used again it is looked at. */
+	if (watch->is_idle)
+		stop(watch);
+	else
+		enter(watch->multi, fd,
+		    (what & EV_READ ? CURL_CSELECT_IN : 0) |
+			(what & EV_WRITE ? CURL_CSELECT_OUT : 0));
 }
 
 static void
@@ -69,15 +93,54 @@ on_time(evutil_socket_t fd, short what, void *arg)
 	enter(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
+/* The one that was left with `fd`, or another. */
 static struct watch *
-watch_take(struct multi *multi)
+take(struct multi *multi, curl_socket_t fd)
 {
-	struct watch *watch = SLIST_FIRST(&multi->spare);
+	struct watch *watch = sockets_unpark(multi->conf.sockets, fd);
 
+	if (watch != NULL)
+		return watch;
+	watch = SLIST_FIRST(&multi->spare);
 	if (watch == NULL)
-		return calloc(1, sizeof(*watch));
-	SLIST_REMOVE_HEAD(&multi->spare, entry);
+		watch = calloc(1, sizeof(*watch));
+	else
+		SLIST_REMOVE_HEAD(&multi->spare, entry);
+	if (watch != NULL)
+		watch->multi = multi;
 	return watch;
+}
+
+void
+multi_forget(struct watch *watch)
+{
+	stop(watch);
+	SLIST_INSERT_HEAD(&watch->multi->spare, watch, entry);
+}
+
+/* A socket that is not known may be closed already. */
+static void
+leave(struct watch *watch, curl_socket_t fd)
+{
+	watch->is_idle = true;
+	if (watch->what != EV_READ ||
+	    !sockets_park(watch->multi->conf.sockets, fd, watch))
+		multi_forget(watch);
+}
+
+static int
+await(struct watch *watch, curl_socket_t fd, short what)
+{
+	watch->is_idle = false;
+	if (watch->what == what)
+		return 0;
+	stop(watch);
+	(void)event_assign(&watch->event, watch->multi->conf.loop, fd,
+	    (short)(EV_PERSIST | what), on_ready, watch);
+	if (event_add(&watch->event, NULL) != 0)
+		return -1;
+	watch->what = what;
+	return 0;
 }
 
 /* Called by libcurl from inside: arm, and nothing else. */
@@ -88,25 +151,21 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch_arg)
 	struct watch *watch = watch_arg;
 
 	(void)easy;
-	if (watch != NULL)
-		(void)event_del(&watch->event);
 	if (what == CURL_POLL_REMOVE) {
 		if (watch != NULL)
-			SLIST_INSERT_HEAD(&multi->spare, watch, entry);
+			leave(watch, fd);
 		(void)curl_multi_assign(multi->curl, fd, NULL);
 		return 0;
 	}
 	if (watch == NULL) {
-		watch = watch_take(multi);
+		watch = take(multi, fd);
 		if (watch == NULL)
 			return -1;
 		(void)curl_multi_assign(multi->curl, fd, watch);
 	}
-	(void)event_assign(&watch->event, multi->loop, fd,
-	    (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) |
-		    (what & CURL_POLL_OUT ? EV_WRITE : 0)),
-	    on_ready, multi);
-	return event_add(&watch->event, NULL);
+	return await(watch, fd,
+	    (short)((what & CURL_POLL_IN ? EV_READ : 0) |
+		    (what & CURL_POLL_OUT ? EV_WRITE : 0)));
 }
 
 /* The same. */
@@ -130,7 +189,7 @@ on_timer(CURLM *curl, long ms, void *arg)
 		      err, ERR_BROKEN, "libcurl does not take %s", #option))
 
 static int
-set_options(struct multi *multi, int kept, struct err *err)
+set_options(struct multi *multi, struct err *err)
 {
 	CURLM *curl = multi->curl;
 
@@ -139,31 +198,30 @@ set_options(struct multi *multi, int kept, struct err *err)
 	    SET(curl, CURLMOPT_TIMERFUNCTION, on_timer, err) != 0 ||
 	    SET(curl, CURLMOPT_TIMERDATA, multi, err) != 0 ||
 	    SET(curl, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING, err) != 0 ||
-	    SET(curl, CURLMOPT_MAXCONNECTS, (long)kept, err) != 0)
+	    SET(curl, CURLMOPT_MAXCONNECTS, (long)multi->conf.kept, err) != 0)
 		return -1;
 	return 0;
 }
 
 int
-multi_open(struct multi **out, struct event_base *loop, int kept,
-    multi_done_fn *done, struct err *err)
+multi_open(struct multi **out, const struct multi_conf *conf, struct err *err)
 {
 	struct multi *multi;
 
 	multi = calloc(1, sizeof(*multi));
 	if (multi == NULL)
 		return err_set(err, ERR_NOMEM, "multi");
-	multi->loop = loop;
-	multi->done = done;
+	multi->conf = *conf;
 	SLIST_INIT(&multi->spare);
-	(void)evtimer_assign(&multi->timer, loop, on_time, multi);
-	(void)event_assign(&multi->tick, loop, -1, EV_PERSIST, on_time, multi);
+	(void)evtimer_assign(&multi->timer, conf->loop, on_time, multi);
+	(void)event_assign(
+	    &multi->tick, conf->loop, -1, EV_PERSIST, on_time, multi);
 	multi->curl = curl_multi_init();
 	if (multi->curl == NULL) {
 		(void)err_set(err, ERR_NOMEM, "a multi handle");
 		goto fail;
 	}
-	if (set_options(multi, kept, err) != 0)
+	if (set_options(multi, err) != 0)
 		goto fail;
 
 	*out = multi;

@@ -13,14 +13,22 @@
 struct err;
 struct event_base;
 struct multi;
+struct sockets;
+struct watch;
 
 /* `easy` has been removed already, and may be added again. */
 typedef void multi_done_fn(CURL *easy, CURLcode code);
 
-/* It keeps up to `kept` connections, busy and idle.  ERR_BROKEN names an option
- * that cannot be set. */
-int multi_open(struct multi **out, struct event_base *loop, int kept,
-    multi_done_fn *done, struct err *err);
+struct multi_conf {
+	struct event_base *loop;
+	struct sockets *sockets; /* outlives it */
+	int kept; /* connections, busy and idle */
+	multi_done_fn *done;
+};
+
+/* ERR_BROKEN names an option that cannot be set. */
+int multi_open(
+    struct multi **out, const struct multi_conf *conf, struct err *err);
 
 /* All handles have been removed.  NULL is fine. */
 void multi_close(struct multi *multi);
@@ -30,6 +38,9 @@ int multi_add(struct multi *multi, CURL *easy, struct err *err);
 
 /* Transfers under way. */
 int multi_transfers(const struct multi *multi);
+
+/* Watch no more what sockets_drop() gave back. */
+void multi_forget(struct watch *watch);
 
 /* Break a transfer off: `done` is not called. */
 void multi_remove(struct multi *multi, CURL *easy);

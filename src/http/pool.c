@@ -14,8 +14,7 @@ enum {
 };
 
 struct pool {
-	struct event_base *loop;
-	multi_done_fn *done;
+	struct multi_conf conf;
 	size_t count;
 	struct multi *multis[]; /* NULL until needed */
 };
@@ -23,13 +22,12 @@ struct pool {
 static int
 open_at(struct pool *pool, size_t place, struct err *err)
 {
-	return multi_open(
-	    &pool->multis[place], pool->loop, KEPT, pool->done, err);
+	return multi_open(&pool->multis[place], &pool->conf, err);
 }
 
 int
-pool_open(struct pool **out, struct event_base *loop, int max,
-    multi_done_fn *done, struct err *err)
+pool_open(
+    struct pool **out, int max, const struct multi_conf *conf, struct err *err)
 {
 	size_t count = ((size_t)max + SHARE - 1) / SHARE;
 	struct pool *pool;
@@ -37,8 +35,8 @@ pool_open(struct pool **out, struct event_base *loop, int max,
 	pool = calloc(1, sizeof(*pool) + count * sizeof(struct multi *));
 	if (pool == NULL)
 		return err_set(err, ERR_NOMEM, "pool");
-	pool->loop = loop;
-	pool->done = done;
+	pool->conf = *conf;
+	pool->conf.kept = KEPT;
 	pool->count = count;
 	/* One is opened now, to see that every option is taken. */
 	if (open_at(pool, 0, err) != 0) {

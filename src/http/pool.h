@@ -20,10 +20,10 @@
 
 struct pool;
 
-/* `max` transfers at once have room.  ERR_BROKEN names an option that cannot
- * be set. */
-int pool_open(struct pool **out, struct event_base *loop, int max,
-    multi_done_fn *done, struct err *err);
+/* `max` transfers at once have room; how many connections each multi keeps is
+ * not the caller's to say.  ERR_BROKEN names an option that cannot be set. */
+int pool_open(
+    struct pool **out, int max, const struct multi_conf *conf, struct err *err);
 
 /* All handles have been removed.  NULL is fine. */
 void pool_close(struct pool *pool);

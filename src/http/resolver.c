@@ -1,112 +1,92 @@
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
-#include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <event2/util.h>
 
 #include "base/err.h"
-#include "http/resolver.h"
+#include "resolver_channel.h"
+#include "resolver_files.h"
+#include "resolver_inside.h"
 
+/* How long the second family is waited for once the first is there. */
+#define SKEW (500 * USEC_PER_MS)
+
+enum {
+	LATE_IN_A_ROW = 4, /* then another name server is asked first */
+	UNANSWERED = -1, /* no status of c-ares */
+};
+
+/* What is known of one family. */
+struct family {
+	struct resolver_question question;
+	int status; /* of c-ares, or UNANSWERED */
+	size_t count;
+	union resolver_address addresses[RESOLVER_ANSWERS_MAX];
+};
+
+/* It lives until `done` was called or it was cancelled, and c-ares has
+ * answered both questions: they cannot be taken back. */
 struct lookup {
-	LIST_ENTRY(lookup) entry;
-	struct evdns_getaddrinfo_request *request; /* NULL once answered */
-	struct event timer; /* the timeout; or delivers an early answer */
-	bool is_answered;
-	lookup_done_fn *done; /* NULL once cancelled */
+	LIST_ENTRY(lookup) entry; /* until it is over for its owner */
+	struct resolver *resolver;
+	struct event timer; /* delivers: when all is there, or time is up */
+	usec_t deadline;
+	int waiting; /* questions that c-ares has */
+	lookup_done_fn *done; /* NULL once it is over for its owner */
 	void *arg;
-	struct lookup_result result;
+	struct family v4, v6;
 };
 
 struct resolver {
 	struct event_base *loop;
-	struct evdns_base *dns;
+	struct resolver_servers servers;
+	struct resolver_files files;
+	struct resolver_channel_list channels;
+	int late; /* answers in a row that came from another server */
+	bool is_stale; /* the channels ask servers that others replace */
 	LIST_HEAD(, lookup) lookups;
 };
 
-/* What evdns would do otherwise: 64 questions at a time, so that silent name
- * servers of one tenant hold up all others; 5 s before it asks again; 3 s for
- * the second family once the first is there. */
-static const struct {
-	const char *name, *value;
-} options[] = {
-	{ "max-inflight:", "16384" },
-	{ "timeout:", "1" },
-	{ "attempts:", "5" },
-	{ "max-timeouts:", "16" },
-	{ "getaddrinfo-allow-skew:", "0.5" },
-};
-
-static int
-set_options(struct resolver *resolver, struct err *err)
+int
+resolver_open_at(struct resolver **out, struct event_base *loop,
+    const struct resolver_places *places, struct err *err)
 {
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (evdns_base_set_option(
-			resolver->dns, options[i].name, options[i].value) != 0)
-			return err_set(err, ERR_BROKEN,
-			    "evdns does not take %s", options[i].name);
-	return 0;
-}
+	struct resolver *resolver;
 
-static int
-set_nameservers(
-    struct resolver *resolver, const char *nameserver, struct err *err)
-{
-	if (nameserver[0] != '\0') {
-		(void)evdns_base_load_hosts(resolver->dns, "/etc/hosts");
-		if (evdns_base_nameserver_ip_add(resolver->dns, nameserver) !=
-		    0)
-			return err_set(err, ERR_REFUSED,
-			    "the name server must be address:port, not \"%s\"",
-			    nameserver);
-		return 0;
+	resolver = calloc(1, sizeof(*resolver));
+	if (resolver == NULL)
+		return err_set(err, ERR_NOMEM, "resolver");
+	resolver->loop = loop;
+	resolver->servers.list = places->nameserver;
+	resolver->servers.resolv_conf = places->resolv_conf;
+	resolver->servers.port = places->port;
+	LIST_INIT(&resolver->channels);
+	LIST_INIT(&resolver->lookups);
+	resolver_files_init(
+	    &resolver->files, places->hosts, places->resolv_conf);
+	if (resolver_channel_open(
+		&resolver->channels, loop, &resolver->servers, err) != 0) {
+		resolver_close(resolver);
+		return -1;
 	}
-	/* Without DNS_OPTION_SEARCH: a name is what its tenant wrote.  When
-	 * the file is missing evdns takes the server on this machine. */
-	(void)evdns_base_resolv_conf_parse(resolver->dns,
-	    DNS_OPTION_NAMESERVERS | DNS_OPTION_MISC | DNS_OPTION_HOSTSFILE,
-	    "/etc/resolv.conf");
+	*out = resolver;
 	return 0;
-}
-
-/* A name server that is late is no news for a library to write out. */
-static void
-say_nothing(int is_warning, const char *message)
-{
-	(void)is_warning;
-	(void)message;
 }
 
 int
 resolver_open(struct resolver **out, struct event_base *loop,
     const char *nameserver, struct err *err)
 {
-	struct resolver *resolver;
+	const struct resolver_places places = {
+		.nameserver = nameserver,
+		.hosts = "/etc/hosts",
+		.resolv_conf = "/etc/resolv.conf",
+		.port = 53,
+	};
 
-	evdns_set_log_fn(say_nothing);
-	resolver = calloc(1, sizeof(*resolver));
-	if (resolver == NULL)
-		return err_set(err, ERR_NOMEM, "resolver");
-	resolver->loop = loop;
-	LIST_INIT(&resolver->lookups);
-	resolver->dns = evdns_base_new(loop, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	if (resolver->dns == NULL) {
-		(void)err_set(err, ERR_NOMEM, "resolver");
-		goto fail;
-	}
-	if (set_nameservers(resolver, nameserver, err) != 0 ||
-	    set_options(resolver, err) != 0)
-		goto fail;
-
-	*out = resolver;
-	return 0;
-
-fail:
-	resolver_close(resolver);
-	return -1;
+	return resolver_open_at(out, loop, &places, err);
 }
 
 void
@@ -116,118 +96,269 @@ resolver_close(struct resolver *resolver)
 		return;
 	while (!LIST_EMPTY(&resolver->lookups))
 		lookup_cancel(LIST_FIRST(&resolver->lookups));
-	if (resolver->dns != NULL)
-		evdns_base_free(resolver->dns, 1);
+	while (!LIST_EMPTY(&resolver->channels))
+		resolver_channel_close(LIST_FIRST(&resolver->channels));
+	resolver_files_fini(&resolver->files);
 	free(resolver);
 }
 
 static void
-finish(struct lookup *lookup)
+release(struct lookup *lookup)
+{
+	if (lookup->done == NULL && lookup->waiting == 0)
+		free(lookup);
+}
+
+/* Over for its owner. */
+static void
+detach(struct lookup *lookup)
 {
 	LIST_REMOVE(lookup, entry);
 	(void)event_del(&lookup->timer);
-	lookup->done(lookup->arg, &lookup->result);
-	free(lookup);
+	lookup->done = NULL;
+	release(lookup);
 }
 
 static void
-keep_addresses(struct lookup_result *result, const struct addrinfo *list)
+add(struct lookup_result *result, const struct family *family, size_t i)
 {
-	for (const struct addrinfo *at = list;
-	     at != NULL && result->count < RESOLVER_ANSWERS_MAX;
-	     at = at->ai_next) {
-		union resolver_address *to = &result->addresses[result->count];
+	if (i < family->count && result->count < RESOLVER_ANSWERS_MAX)
+		result->addresses[result->count++] = family->addresses[i];
+}
 
-		if (at->ai_family == AF_INET)
-			memcpy(&to->v4, at->ai_addr, sizeof(to->v4));
-		else if (at->ai_family == AF_INET6)
-			memcpy(&to->v6, at->ai_addr, sizeof(to->v6));
-		else
-			continue;
-		result->count++;
-	}
+static bool
+says_no(const struct family *family)
+{
+	return family->status == ARES_ENOTFOUND ||
+	       family->status == ARES_ENODATA;
 }
 
 static const char *
-reason_of(int code)
+reason_of(const struct family *v4, const struct family *v6)
 {
-	if (code == EVUTIL_EAI_NONAME || code == EVUTIL_EAI_NODATA)
-		return "no such name";
-	if (code == EVUTIL_EAI_AGAIN)
-		return "the name servers cannot say now";
-	return "the name servers failed";
+	if (says_no(v4) && says_no(v6))
+		return v4->status == ARES_ENOTFOUND ||
+		               v6->status == ARES_ENOTFOUND
+		           ? "no such name"
+		           : "the name has no address";
+	if (v4->status == ARES_ETIMEOUT || v6->status == ARES_ETIMEOUT)
+		return "no answer from the name servers";
+	return "the name servers cannot say now";
 }
 
+/* The families take turns, so that neither crowds out the other. */
 static void
-on_answer(int code, struct evutil_addrinfo *list, void *arg)
+fill(struct lookup_result *result, const struct lookup *lookup)
 {
-	static const struct timeval at_once = { 0, 0 };
-	struct lookup *lookup = arg;
-	struct lookup_result *result = &lookup->result;
-	bool is_early = lookup->request == NULL;
+	const struct family *v4 = &lookup->v4, *v6 = &lookup->v6;
 
-	lookup->request = NULL;
-	lookup->is_answered = true;
-	if (code == 0)
-		keep_addresses(result, list);
-	if (list != NULL)
-		evutil_freeaddrinfo(list);
-	if (lookup->done == NULL) { /* cancelled */
-		free(lookup);
+	*result = (struct lookup_result){ .reason = "" };
+	for (size_t i = 0; i < RESOLVER_ANSWERS_MAX; i++) {
+		add(result, v4, i);
+		add(result, v6, i);
+	}
+	if (result->count > 0)
+		return;
+	if (lookup->waiting > 0) {
+		result->end = LOOKUP_TIMED_OUT;
+		result->reason = "no answer from the name servers in time";
 		return;
 	}
-	result->end = result->count > 0 ? LOOKUP_FOUND : LOOKUP_FAILED;
-	result->reason = result->count > 0 ? "" : reason_of(code);
-	if (is_early) /* inside resolver_start(): from the hosts file */
-		(void)event_add(&lookup->timer, &at_once);
-	else
-		finish(lookup);
+	result->end = LOOKUP_FAILED;
+	result->reason = reason_of(v4, v6);
 }
 
 static void
 on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct lookup *lookup = arg;
-	struct lookup_result result = { .end = LOOKUP_TIMED_OUT };
+	struct lookup_result result;
 	lookup_done_fn *done = lookup->done;
 	void *done_arg = lookup->arg;
 
 	(void)fd;
 	(void)what;
-	if (lookup->is_answered) {
-		finish(lookup);
+	fill(&result, lookup);
+	detach(lookup);
+	done(done_arg, &result);
+}
+
+static int
+read_v4(struct family *family, const struct resolver_answer *answer)
+{
+	struct ares_addrttl list[RESOLVER_ANSWERS_MAX];
+	int count = RESOLVER_ANSWERS_MAX;
+	int status =
+	    ares_parse_a_reply(answer->octets, answer->len, NULL, list, &count);
+
+	for (int i = 0; status == ARES_SUCCESS && i < count; i++)
+		family->addresses[family->count++].v4 = (struct sockaddr_in){
+			.sin_family = AF_INET,
+			.sin_addr = list[i].ipaddr,
+		};
+	return status;
+}
+
+static int
+read_v6(struct family *family, const struct resolver_answer *answer)
+{
+	struct ares_addr6ttl list[RESOLVER_ANSWERS_MAX];
+	int count = RESOLVER_ANSWERS_MAX;
+	int status = ares_parse_aaaa_reply(
+	    answer->octets, answer->len, NULL, list, &count);
+
+	for (int i = 0; status == ARES_SUCCESS && i < count; i++) {
+		struct sockaddr_in6 *to =
+		    &family->addresses[family->count++].v6;
+
+		*to = (struct sockaddr_in6){ .sin6_family = AF_INET6 };
+		memcpy(&to->sin6_addr, &list[i].ip6addr, sizeof(to->sin6_addr));
+	}
+	return status;
+}
+
+/* c-ares begins each question with the first name server.  If that is down,
+ * every name costs a wait: let another be the first. */
+static void
+watch_servers(struct resolver *resolver,
+    const struct resolver_question *question,
+    const struct resolver_answer *answer)
+{
+	if (answer->status != ARES_SUCCESS || question->channel->is_retired)
+		return;
+	resolver->late = answer->timeouts > 0 ? resolver->late + 1 : 0;
+	if (resolver->late < LATE_IN_A_ROW || question->channel->servers < 2)
+		return;
+	resolver->late = 0;
+	resolver->servers.first++;
+	resolver->is_stale = true;
+}
+
+/* From within c-ares: nothing of it may be called, nor anything of ours that
+ * could.  The timer delivers. */
+static void
+on_answer(
+    struct resolver_question *question, const struct resolver_answer *answer)
+{
+	struct lookup *lookup = question->arg;
+	bool is_v4 = question->family == AF_INET;
+	struct family *family = is_v4 ? &lookup->v4 : &lookup->v6;
+	struct timeval wait;
+
+	lookup->waiting--;
+	if (lookup->done == NULL) {
+		release(lookup);
 		return;
 	}
-	lookup_cancel(lookup);
-	result.reason = "no answer from the name servers in time";
-	done(done_arg, &result);
+	watch_servers(lookup->resolver, question, answer);
+	family->status = answer->status;
+	if (answer->status == ARES_SUCCESS)
+		family->status =
+		    is_v4 ? read_v4(family, answer) : read_v6(family, answer);
+	/* Aliases without an end. */
+	if (family->status == ARES_SUCCESS && family->count == 0)
+		family->status = ARES_ENODATA;
+	if (lookup->waiting == 0) {
+		event_active(&lookup->timer, EV_TIMEOUT, 1);
+	} else if (family->count > 0) {
+		usec_t left = lookup->deadline - clock_now();
+
+		wait = clock_timeval(left < SKEW ? left : SKEW);
+		(void)event_add(&lookup->timer, &wait);
+	}
+}
+
+/* Channels of other servers than those of now are let run dry. */
+static void
+retire_stale(struct resolver *resolver)
+{
+	struct resolver_channel *channel, *next;
+
+	if (resolver_files_look(&resolver->files))
+		resolver->is_stale = true;
+	if (!resolver->is_stale)
+		return;
+	resolver->is_stale = false;
+	for (channel = LIST_FIRST(&resolver->channels); channel != NULL;
+	     channel = next) {
+		next = LIST_NEXT(channel, entry);
+		resolver_channel_retire(channel);
+	}
+}
+
+static struct resolver_channel *
+pick(struct resolver *resolver, struct err *err)
+{
+	struct resolver_channel *channel;
+
+	LIST_FOREACH (channel, &resolver->channels, entry)
+		if (!channel->is_retired &&
+		    channel->questions + 2 <= RESOLVER_CHANNEL_QUESTIONS)
+			return channel;
+	if (resolver_channel_open(&resolver->channels, resolver->loop,
+		&resolver->servers, err) != 0)
+		return NULL;
+	return LIST_FIRST(&resolver->channels);
+}
+
+/* Both families at once. */
+static int
+ask(struct lookup *lookup, const char *name, struct err *err)
+{
+	struct resolver_channel *channel = pick(lookup->resolver, err);
+
+	if (channel == NULL)
+		return -1;
+	lookup->waiting = 2;
+	resolver_channel_ask(channel, name, &lookup->v4.question);
+	resolver_channel_ask(channel, name, &lookup->v6.question);
+	return 0;
+}
+
+static struct lookup *
+lookup_new(struct resolver *resolver, lookup_done_fn *done, void *arg)
+{
+	struct lookup *lookup;
+
+	lookup = calloc(1, sizeof(*lookup));
+	if (lookup == NULL)
+		return NULL;
+	lookup->resolver = resolver;
+	lookup->done = done;
+	lookup->arg = arg;
+	lookup->v4.question = (struct resolver_question){
+		.on_answer = on_answer, .arg = lookup, .family = AF_INET
+	};
+	lookup->v6.question = (struct resolver_question){
+		.on_answer = on_answer, .arg = lookup, .family = AF_INET6
+	};
+	lookup->v4.status = UNANSWERED;
+	lookup->v6.status = UNANSWERED;
+	(void)evtimer_assign(&lookup->timer, resolver->loop, on_timer, lookup);
+	LIST_INSERT_HEAD(&resolver->lookups, lookup, entry);
+	return lookup;
 }
 
 int
 resolver_start(struct lookup **out, struct resolver *resolver, const char *name,
     usec_t timeout, lookup_done_fn *done, void *arg, struct err *err)
 {
-	static const struct evutil_addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_protocol = IPPROTO_TCP,
-	};
 	const struct timeval wait = clock_timeval(timeout);
-	struct lookup *lookup;
+	struct lookup *lookup = lookup_new(resolver, done, arg);
 
-	lookup = calloc(1, sizeof(*lookup));
 	if (lookup == NULL)
 		return err_set(err, ERR_NOMEM, "lookup");
-	lookup->done = done;
-	lookup->arg = arg;
-	(void)evtimer_assign(&lookup->timer, resolver->loop, on_timer, lookup);
-	LIST_INSERT_HEAD(&resolver->lookups, lookup, entry);
-
-	/* NULL also when it has been answered already: see on_answer(). */
-	lookup->request = evdns_getaddrinfo(
-	    resolver->dns, name, NULL, &hints, on_answer, lookup);
-	if (!lookup->is_answered)
-		(void)event_add(&lookup->timer, &wait);
+	retire_stale(resolver);
+	lookup->deadline = clock_now() + timeout;
+	(void)event_add(&lookup->timer, &wait);
+	lookup->v4.count = resolver_files_find(
+	    &resolver->files, name, lookup->v4.addresses, RESOLVER_ANSWERS_MAX);
+	if (lookup->v4.count > 0) {
+		event_active(&lookup->timer, EV_TIMEOUT, 1);
+	} else if (ask(lookup, name, err) != 0) {
+		detach(lookup);
+		return -1;
+	}
 	*out = lookup;
 	return 0;
 }
@@ -235,11 +366,5 @@ resolver_start(struct lookup **out, struct resolver *resolver, const char *name,
 void
 lookup_cancel(struct lookup *lookup)
 {
-	LIST_REMOVE(lookup, entry);
-	(void)event_del(&lookup->timer);
-	lookup->done = NULL;
-	if (lookup->request != NULL)
-		evdns_getaddrinfo_cancel(lookup->request); /* on_answer frees */
-	else
-		free(lookup);
+	detach(lookup);
 }

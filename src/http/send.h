@@ -24,8 +24,22 @@
 #include "http/sender.h"
 #include "multi.h"
 #include "own_address.h"
+#include "sockets.h"
+#include "trust.h"
 
 enum send_state { SEND_IDLE, SEND_LOOKUP, SEND_TRANSFER };
+
+/* What a send passes on its way, in this order; some it does not. */
+enum send_mark {
+	MARK_START,
+	MARK_FOUND, /* the name server's answer */
+	MARK_SOCKET, /* the first address is connected to */
+	MARK_TLS, /* the handshake begins */
+	MARK_REQUEST, /* the request is written */
+	MARK_ANSWER, /* the newest status line has come */
+	MARK_END, /* never: it is over when the result is made */
+	MARK_COUNT
+};
 
 /* Why we made libcurl stop; its own error then says nothing of use. */
 enum send_stop {
@@ -33,9 +47,12 @@ enum send_stop {
 	SEND_STOP_REFUSED, /* an address that the policy forbids */
 	SEND_STOP_LATE, /* past `not_after` */
 	SEND_STOP_TWICE, /* it was about to send the request again */
+	SEND_STOP_SPOILT, /* something came on a connection at rest */
 	SEND_STOP_HEADER, /* too much header */
 	SEND_STOP_BODY, /* too much body */
 	SEND_STOP_INTERIM, /* too many 1xx, or a 101 */
+	SEND_STOP_STATUS, /* a status line that is none */
+	SEND_STOP_LENGTH, /* its length cannot be told */
 };
 
 struct send {
@@ -43,6 +60,8 @@ struct send {
 	struct sender *sender;
 	const struct target_policy *policy;
 	struct own_address *own;
+	struct sockets *sockets;
+	struct trust *trust;
 	CURL *easy;
 	struct multi *multi; /* of TRANSFER */
 	enum send_state state;
@@ -59,9 +78,13 @@ struct send {
 	struct curl_slist pin; /* the addresses for CURLOPT_RESOLVE */
 	const void *body;
 	size_t len;
-	usec_t started, timeout, not_after;
+	usec_t timeout, not_after;
+	struct send_tls tls;
+	bool has_tls; /* `easy` holds blobs of the send's own */
 
 	/* The answer so far. */
+	usec_t marks[MARK_COUNT]; /* 0: not passed */
+	int fds[2]; /* the newest socket of IPv4, of IPv6 */
 	enum send_stop stop;
 	const char *refusal; /* of SEND_STOP_REFUSED, a constant */
 	int requests; /* sends begun on a connection: 0 or 1 */
@@ -69,16 +92,13 @@ struct send {
 	int status;
 	bool header_ended; /* the empty line after the headers has come */
 	usec_t retry_after;
+	long long length; /* as its Content-Length says; -1 if it does not */
 	size_t header_bytes, body_bytes;
 	char remote[64];
+	struct buf kept; /* the headers that are kept, as in the result */
 	struct buf excerpt; /* its first SEND_EXCERPT_MAX octets */
 	char error[CURL_ERROR_SIZE];
 };
-
-/* send_options.c: what is the same for every send. */
-
-/* Make the easy handle.  ERR_BROKEN names an option that cannot be set. */
-int send_options_set(struct send *send, struct err *err);
 
 /* send_headers.c */
 
@@ -90,7 +110,10 @@ int send_headers_copy(
 /* The list for libcurl; valid until the next copy. */
 struct curl_slist *send_headers_list(struct send *send);
 
-/* send_guard.c: what libcurl asks on the way.  They never call it back. */
+/* send_guard.c: what libcurl asks on the way.  They start nothing there. */
+
+/* Stop the transfer: the first reason counts.  Returns 1. */
+int send_stop(struct send *send, enum send_stop why);
 
 /* NULL if `address` may be connected to, else why not. */
 const char *send_refuses(
@@ -98,11 +121,28 @@ const char *send_refuses(
 
 curl_socket_t send_guard_socket(
     void *arg, curlsocktype purpose, struct curl_sockaddr *address);
+int send_guard_close(void *sockets, curl_socket_t fd);
 int send_guard_resolver(void *resolver, void *reserved, void *arg);
+CURLcode send_guard_tls(CURL *easy, void *context, void *arg);
 int send_guard_request(void *arg, char *remote_ip, char *local_ip,
     int remote_port, int local_port);
-size_t send_guard_header(char *line, size_t size, size_t n, void *arg);
-size_t send_guard_body(char *bytes, size_t size, size_t n, void *arg);
+
+/* send_answer.c: what comes back, as libcurl hands it over. */
+
+/* Before the first answer, and before each that follows an interim one. */
+void send_answer_reset(struct send *send);
+
+size_t send_answer_header(char *line, size_t size, size_t n, void *arg);
+size_t send_answer_body(char *bytes, size_t size, size_t n, void *arg);
+
+/* send_tls.c */
+
+/* Give libcurl a send's own certificates.  ERR_REFUSED for half a pair. */
+int send_tls_set(
+    struct send *send, const struct send_tls *tls, struct err *err);
+
+/* Take them back, before the texts go. */
+void send_tls_clear(struct send *send);
 
 /* send_result.c */
 

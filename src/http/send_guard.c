@@ -1,16 +1,15 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/retry_after.h"
+#include <openssl/ssl.h>
+
 #include "send.h"
 
-enum { RETRY_AFTER_TEXT = 64 }; /* longer than any form of it */
-
-static int
-stop(struct send *send, enum send_stop why)
+int
+send_stop(struct send *send, enum send_stop why)
 {
 	if (send->stop == SEND_GOES_ON)
 		send->stop = why;
@@ -38,7 +37,7 @@ is_refused(struct send *send, const struct sockaddr *address)
 	if (why == NULL)
 		return false;
 	send->refusal = why;
-	(void)stop(send, SEND_STOP_REFUSED);
+	(void)send_stop(send, SEND_STOP_REFUSED);
 	return true;
 }
 
@@ -47,10 +46,27 @@ curl_socket_t
 send_guard_socket(
     void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-	if (purpose != CURLSOCKTYPE_IPCXN || is_refused(arg, &address->addr))
+	struct send *send = arg;
+	int fd;
+
+	if (purpose != CURLSOCKTYPE_IPCXN || is_refused(send, &address->addr))
 		return CURL_SOCKET_BAD;
-	return socket(address->family, address->socktype | SOCK_CLOEXEC,
+	fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
 	    address->protocol);
+	send->fds[address->family == AF_INET6] = fd;
+	if (send->marks[MARK_SOCKET] == 0)
+		send->marks[MARK_SOCKET] = clock_now();
+	return fd;
+}
+
+int
+send_guard_close(void *sockets, curl_socket_t fd)
+{
+	struct watch *watch = sockets_drop(sockets, fd);
+
+	if (watch != NULL)
+		multi_forget(watch);
+	return close(fd);
 }
 
 /* libcurl's own resolver is for literals alone; names come with addresses. */
@@ -62,6 +78,43 @@ send_guard_resolver(void *resolver, void *reserved, void *arg)
 	(void)resolver;
 	(void)reserved;
 	return send->site.is_literal ? 0 : 1;
+}
+
+/* Called for each new connection, before its handshake. */
+CURLcode
+send_guard_tls(CURL *easy, void *context, void *arg)
+{
+	struct send *send = arg;
+
+	(void)easy;
+	send->marks[MARK_TLS] = clock_now();
+	trust_apply(send->trust, context, send->tls.ca != NULL);
+	return CURLE_OK;
+}
+
+/* Octets that OpenSSL has read off the socket, and libcurl not off OpenSSL. */
+static bool
+has_rest(CURL *easy)
+{
+	struct curl_tlssessioninfo *session = NULL;
+
+	return curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) ==
+	           CURLE_OK &&
+	       session != NULL && session->internals != NULL &&
+	       SSL_has_pending(session->internals) == 1;
+}
+
+/* A connection that is used for the first time is noted, and one that is used
+ * again is looked at. */
+static bool
+is_spoilt(struct send *send, const struct socket_ends *ends, bool is_v6)
+{
+	if (send->marks[MARK_SOCKET] != 0) {
+		sockets_add(send->sockets, send->fds[is_v6], ends);
+		return false;
+	}
+	return !sockets_are_quiet(send->sockets, ends) ||
+	       (send->site.is_https && has_rest(send->easy));
 }
 
 static bool
@@ -85,127 +138,33 @@ int
 send_guard_request(
     void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
+	const struct socket_ends ends = { .local_ip = local_ip,
+		.local_port = local_port,
+		.remote_ip = remote_ip,
+		.remote_port = remote_port };
 	struct send *send = arg;
 	union resolver_address address;
+	usec_t now = clock_now();
+	bool is_v6;
 
-	(void)local_ip;
-	(void)local_port;
 	if (send->requests > 0) {
-		(void)stop(send, SEND_STOP_TWICE);
+		(void)send_stop(send, SEND_STOP_TWICE);
 		return CURL_PREREQFUNC_ABORT;
 	}
 	if (!read_ip(&address, remote_ip) || is_refused(send, &address.any))
 		return CURL_PREREQFUNC_ABORT;
-	(void)snprintf(send->remote, sizeof(send->remote),
-	    address.any.sa_family == AF_INET ? "%s:%d" : "[%s]:%d", remote_ip,
-	    remote_port);
-	if (clock_now() > send->not_after) {
-		(void)stop(send, SEND_STOP_LATE);
+	is_v6 = address.any.sa_family == AF_INET6;
+	if (is_spoilt(send, &ends, is_v6)) {
+		(void)send_stop(send, SEND_STOP_SPOILT);
 		return CURL_PREREQFUNC_ABORT;
 	}
+	(void)snprintf(send->remote, sizeof(send->remote),
+	    is_v6 ? "[%s]:%d" : "%s:%d", remote_ip, remote_port);
+	if (now > send->not_after) {
+		(void)send_stop(send, SEND_STOP_LATE);
+		return CURL_PREREQFUNC_ABORT;
+	}
+	send->marks[MARK_REQUEST] = now;
 	send->requests++;
 	return CURL_PREREQFUNC_OK;
-}
-
-/* "HTTP/1.1 503 Why" */
-static int
-parse_status(const char *line, size_t len)
-{
-	const char *at = memchr(line, ' ', len);
-	int status = 0;
-
-	if (at == NULL || (size_t)(line + len - at) < 4)
-		return 0;
-	for (int i = 1; i <= 3; i++) {
-		if (at[i] < '0' || at[i] > '9')
-			return 0;
-		status = status * 10 + (at[i] - '0');
-	}
-	return status;
-}
-
-/* The first line of all, and the first after an interim response; one further
- * down is a header with an odd name. */
-static bool
-is_status_line(const struct send *send, const char *line, size_t len)
-{
-	bool is_first = send->header_bytes == len;
-
-	return (is_first || (send->header_ended && send->status < 200)) &&
-	       len >= 5 && memcmp(line, "HTTP/", 5) == 0;
-}
-
-/* A response begins; what came before it was an interim one. */
-static int
-begin_response(struct send *send, const char *line, size_t len)
-{
-	send->status = parse_status(line, len);
-	send->header_ended = false;
-	send->retry_after = -1;
-	if (send->status == 101)
-		return stop(send, SEND_STOP_INTERIM);
-	if (send->status < 200 && ++send->interim > SEND_INTERIM_MAX)
-		return stop(send, SEND_STOP_INTERIM);
-	return 0;
-}
-
-/* Two that differ: the longer wait harms nobody. */
-static void
-read_retry_after(struct send *send, const char *value, size_t len)
-{
-	char text[RETRY_AFTER_TEXT];
-	usec_t wait;
-
-	while (len > 0 && strchr(" \t\r\n", value[len - 1]) != NULL)
-		len--;
-	while (len > 0 && (*value == ' ' || *value == '\t')) {
-		value++;
-		len--;
-	}
-	if (len >= sizeof(text))
-		return;
-	memcpy(text, value, len);
-	text[len] = '\0';
-	wait = retry_after_parse(text, clock_wall());
-	if (wait > send->retry_after)
-		send->retry_after = wait;
-}
-
-size_t
-send_guard_header(char *line, size_t size, size_t n, void *arg)
-{
-	static const char name[] = "retry-after:";
-	struct send *send = arg;
-	size_t len = size * n;
-
-	send->header_bytes += len;
-	if (send->header_bytes > SEND_HEADER_MAX) {
-		(void)stop(send, SEND_STOP_HEADER);
-		return 0;
-	}
-	if (is_status_line(send, line, len) &&
-	    begin_response(send, line, len) != 0)
-		return 0;
-	if (len <= 2 && (*line == '\r' || *line == '\n'))
-		send->header_ended = true;
-	if (len >= sizeof(name) &&
-	    strncasecmp(line, name, sizeof(name) - 1) == 0)
-		read_retry_after(
-		    send, line + sizeof(name) - 1, len - (sizeof(name) - 1));
-	return len;
-}
-
-size_t
-send_guard_body(char *bytes, size_t size, size_t n, void *arg)
-{
-	struct send *send = arg;
-	size_t len = size * n;
-	size_t room = SEND_EXCERPT_MAX - send->excerpt.len;
-
-	buf_add(&send->excerpt, bytes, len < room ? len : room);
-	send->body_bytes += len;
-	if (send->body_bytes <= SEND_BODY_MAX)
-		return len;
-	(void)stop(send, SEND_STOP_BODY);
-	return 0;
 }

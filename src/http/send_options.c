@@ -1,31 +1,16 @@
 #include "base/err.h"
 #include "send.h"
-
-enum kind { NUMBER, TEXT, BYTES, SOCKET, RESOLVER, REQUEST, SELF };
-
-struct option {
-	const char *name;
-	CURLoption id;
-	enum kind kind;
-	union {
-		long number;
-		const char *text;
-		curl_write_callback bytes;
-		curl_opensocket_callback socket;
-		curl_resolver_start_callback resolver;
-		curl_prereq_callback request;
-	} value;
-};
+#include "send_options.h"
 
 /* clang-format off */
-#define N(id, v) { #id, id, NUMBER, { .number = (v) } }
-#define T(id, v) { #id, id, TEXT, { .text = (v) } }
-#define B(id, v) { #id, id, BYTES, { .bytes = (v) } }
-#define ME(id) { #id, id, SELF, { .number = 0 } }
+#define N(id, v) { #id, id, OPTION_NUMBER, { .number = (v) } }
+#define T(id, v) { #id, id, OPTION_TEXT, { .text = (v) } }
+#define B(id, v) { #id, id, OPTION_BYTES, { .bytes = (v) } }
+#define ME(id) { #id, id, OPTION_SEND, { .number = 0 } }
 
-/* What is the same for every send.  Much of it is libcurl's default today: it
+/* Much of it is libcurl's default today: it
  * stands here so that it is so tomorrow as well. */
-static const struct option options[] = {
+const struct send_option send_options[] = {
 	/* Nothing from the environment, nor from earlier answers. */
 	T(CURLOPT_PROXY, ""),
 	N(CURLOPT_NETRC, CURL_NETRC_IGNORED),
@@ -54,11 +39,17 @@ static const struct option options[] = {
 	N(CURLOPT_BUFFERSIZE, 4L * 1024),
 	N(CURLOPT_UPLOAD_BUFFERSIZE, 16L * 1024),
 
-	/* TLS with the name verified; for whom it trusts see trust.h. */
+	/* TLS with the name verified; for whom it trusts see trust.h.  Without
+	 * a passphrase libcurl crashes on a key that is encrypted, and OpenSSL
+	 * asks for one on the terminal. */
 	N(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2),
 	N(CURLOPT_SSL_VERIFYPEER, 1),
 	N(CURLOPT_SSL_VERIFYHOST, 2),
+	T(CURLOPT_CAINFO, NULL),
 	T(CURLOPT_CAPATH, NULL),
+	T(CURLOPT_SSLCERTTYPE, "PEM"),
+	T(CURLOPT_SSLKEYTYPE, "PEM"),
+	T(CURLOPT_KEYPASSWD, ""),
 
 	/* Never a signal, never a wait for a thread. */
 	N(CURLOPT_NOSIGNAL, 1),
@@ -72,59 +63,72 @@ static const struct option options[] = {
 	N(CURLOPT_MAXAGE_CONN, 4),
 
 	/* The guards. */
-	{ "CURLOPT_OPENSOCKETFUNCTION", CURLOPT_OPENSOCKETFUNCTION, SOCKET,
-	    { .socket = send_guard_socket } },
+	{ "CURLOPT_OPENSOCKETFUNCTION", CURLOPT_OPENSOCKETFUNCTION,
+	    OPTION_SOCKET, { .socket = send_guard_socket } },
+	{ "CURLOPT_CLOSESOCKETFUNCTION", CURLOPT_CLOSESOCKETFUNCTION,
+	    OPTION_CLOSE, { .close = send_guard_close } },
 	{ "CURLOPT_RESOLVER_START_FUNCTION", CURLOPT_RESOLVER_START_FUNCTION,
-	    RESOLVER, { .resolver = send_guard_resolver } },
-	{ "CURLOPT_PREREQFUNCTION", CURLOPT_PREREQFUNCTION, REQUEST,
+	    OPTION_RESOLVER, { .resolver = send_guard_resolver } },
+	{ "CURLOPT_SSL_CTX_FUNCTION", CURLOPT_SSL_CTX_FUNCTION,
+	    OPTION_CONTEXT, { .context = send_guard_tls } },
+	{ "CURLOPT_PREREQFUNCTION", CURLOPT_PREREQFUNCTION, OPTION_REQUEST,
 	    { .request = send_guard_request } },
-	B(CURLOPT_HEADERFUNCTION, send_guard_header),
-	B(CURLOPT_WRITEFUNCTION, send_guard_body),
+	B(CURLOPT_HEADERFUNCTION, send_answer_header),
+	B(CURLOPT_WRITEFUNCTION, send_answer_body),
 	ME(CURLOPT_OPENSOCKETDATA),
+	{ "CURLOPT_CLOSESOCKETDATA", CURLOPT_CLOSESOCKETDATA, OPTION_SOCKETS,
+	    { .number = 0 } },
 	ME(CURLOPT_RESOLVER_START_DATA),
+	ME(CURLOPT_SSL_CTX_DATA),
 	ME(CURLOPT_PREREQDATA),
 	ME(CURLOPT_HEADERDATA),
 	ME(CURLOPT_WRITEDATA),
 	ME(CURLOPT_PRIVATE),
+	{ .name = NULL },
 };
 /* clang-format on */
 
 static CURLcode
-set(CURL *easy, const struct option *option, struct send *self)
+set(struct send *send, const struct send_option *option)
 {
+	CURL *easy = send->easy;
+	CURLoption id = option->id;
+
 	switch (option->kind) {
-	case NUMBER:
-		return curl_easy_setopt(easy, option->id, option->value.number);
-	case TEXT:
-		return curl_easy_setopt(easy, option->id, option->value.text);
-	case BYTES:
-		return curl_easy_setopt(easy, option->id, option->value.bytes);
-	case SOCKET:
-		return curl_easy_setopt(easy, option->id, option->value.socket);
-	case RESOLVER:
-		return curl_easy_setopt(
-		    easy, option->id, option->value.resolver);
-	case REQUEST:
-		return curl_easy_setopt(
-		    easy, option->id, option->value.request);
-	case SELF:
-		return curl_easy_setopt(easy, option->id, (void *)self);
+	case OPTION_NUMBER:
+		return curl_easy_setopt(easy, id, option->value.number);
+	case OPTION_TEXT:
+		return curl_easy_setopt(easy, id, option->value.text);
+	case OPTION_BYTES:
+		return curl_easy_setopt(easy, id, option->value.bytes);
+	case OPTION_SOCKET:
+		return curl_easy_setopt(easy, id, option->value.socket);
+	case OPTION_CLOSE:
+		return curl_easy_setopt(easy, id, option->value.close);
+	case OPTION_RESOLVER:
+		return curl_easy_setopt(easy, id, option->value.resolver);
+	case OPTION_CONTEXT:
+		return curl_easy_setopt(easy, id, option->value.context);
+	case OPTION_REQUEST:
+		return curl_easy_setopt(easy, id, option->value.request);
+	case OPTION_SEND:
+		return curl_easy_setopt(easy, id, (void *)send);
+	case OPTION_SOCKETS:
+		return curl_easy_setopt(easy, id, (void *)send->sockets);
 	}
 	return CURLE_UNKNOWN_OPTION;
 }
 
 int
-send_options_set(struct send *send, struct err *err)
+send_options_set(
+    struct send *send, const struct send_option *options, struct err *err)
 {
-	send->easy = curl_easy_init();
-	if (send->easy == NULL)
-		return err_set(err, ERR_NOMEM, "an easy handle");
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-		CURLcode code = set(send->easy, &options[i], send);
+	for (const struct send_option *at = options; at->name != NULL; at++) {
+		CURLcode code = set(send, at);
 
 		if (code != CURLE_OK)
 			return err_set(err, ERR_BROKEN,
-			    "libcurl does not take %s: %s", options[i].name,
+			    "libcurl does not take %s: %s", at->name,
 			    curl_easy_strerror(code));
 	}
 	return 0;

@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include <event2/event.h>
-#include <openssl/x509_vfy.h>
 
 #include "base/err.h"
 #include "pool.h"
 #include "send.h"
-#include "trust.h"
+#include "send_options.h"
 
 struct sender {
 	struct event_base *loop;
@@ -18,7 +17,8 @@ struct sender {
 	struct own_address own;
 	struct resolver *resolver;
 	struct pool *pool;
-	X509_STORE *trust;
+	struct sockets *sockets;
+	struct trust *trust;
 	bool has_curl; /* curl_global_init() is to be undone */
 	int in_flight;
 	LIST_HEAD(, send) busy, idle;
@@ -34,6 +34,7 @@ send_free(struct send *send)
 	buf_wipe(&send->header_text);
 	buf_fini(&send->header_nodes);
 	buf_fini(&send->pin_text);
+	buf_fini(&send->kept);
 	buf_fini(&send->excerpt);
 	free(send);
 }
@@ -46,6 +47,7 @@ release(struct send *send)
 	LIST_REMOVE(send, entry);
 	LIST_INSERT_HEAD(&sender->idle, send, entry);
 	send->state = SEND_IDLE;
+	send_tls_clear(send);
 }
 
 /* Stop whatever is under way for `send`. */
@@ -74,6 +76,23 @@ finish(struct send *send, const struct send_result *result)
 	release(send);
 }
 
+static int begin_transfer(struct send *send, struct err *err);
+
+/* Nothing was sent, and the connection is gone: take another.  One after the
+ * other they run out. */
+static int
+begin_again(struct send *send)
+{
+	struct err err;
+
+	send->stop = SEND_GOES_ON;
+	send->error[0] = '\0';
+	if (begin_transfer(send, &err) == 0)
+		return 0;
+	send->stop = SEND_STOP_SPOILT;
+	return -1;
+}
+
 static void
 on_transfer_done(CURL *easy, CURLcode code)
 {
@@ -84,6 +103,8 @@ on_transfer_done(CURL *easy, CURLcode code)
 	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
 	send = (struct send *)(void *)private;
 	(void)event_del(&send->deadline);
+	if (send->stop == SEND_STOP_SPOILT && begin_again(send) == 0)
+		return;
 	send->sender->in_flight--;
 	send_result_fill(&result, send, code);
 	finish(send, &result);
@@ -116,14 +137,49 @@ send_new(struct sender *sender, struct err *err)
 	send->sender = sender;
 	send->policy = &sender->conf.policy;
 	send->own = &sender->own;
+	send->sockets = sender->sockets;
+	send->trust = sender->trust;
 	(void)evtimer_assign(&send->deadline, sender->loop, on_deadline, send);
-	if (send_options_set(send, err) != 0 ||
-	    trust_set(send->easy, sender->trust, err) != 0) {
-		send_free(send);
-		return NULL;
+	send->easy = curl_easy_init();
+	if (send->easy == NULL) {
+		(void)err_set(err, ERR_NOMEM, "an easy handle");
+		goto fail;
 	}
+	if (send_options_set(send, send_options, err) != 0)
+		goto fail;
 	LIST_INSERT_HEAD(&sender->idle, send, entry);
 	return send;
+
+fail:
+	send_free(send);
+	return NULL;
+}
+
+static int
+open_trust(struct sender *sender, struct err *err)
+{
+	const struct sender_conf *conf = &sender->conf;
+
+	return trust_open(&sender->trust,
+	    &(struct trust_conf){
+		/* Development may do without the system's certificates. */
+		.needs_system = !conf->policy.development,
+		.ca_file = conf->ca_file,
+		.revoked_file = conf->revoked_file,
+	    },
+	    err);
+}
+
+static int
+open_pool(struct sender *sender, struct err *err)
+{
+	return pool_open(&sender->pool, sender->conf.max_in_flight,
+	    &(struct multi_conf){
+		.loop = sender->loop,
+		.sockets = sender->sockets,
+		.done = on_transfer_done,
+	    },
+	    err);
 }
 
 int
@@ -148,12 +204,10 @@ sender_open(struct sender **out, struct event_base *loop,
 		goto fail;
 	}
 	sender->has_curl = true;
-	/* Development may do without the system's certificates. */
-	if (trust_read(&sender->trust, !conf->policy.development, conf->ca_file,
-		err) != 0 ||
+	if (open_trust(sender, err) != 0 ||
+	    sockets_new(&sender->sockets, err) != 0 ||
 	    own_address_init(&sender->own, err) != 0 ||
-	    pool_open(&sender->pool, loop, conf->max_in_flight,
-		on_transfer_done, err) != 0 ||
+	    open_pool(sender, err) != 0 ||
 	    resolver_open(&sender->resolver, loop, conf->nameserver, err) != 0)
 		goto fail;
 	/* The first send is made now, to see that every option is taken. */
@@ -184,7 +238,8 @@ sender_close(struct sender *sender)
 	pool_close(sender->pool);
 	resolver_close(sender->resolver);
 	own_address_fini(&sender->own);
-	X509_STORE_free(sender->trust);
+	sockets_free(sender->sockets); /* after libcurl has closed them */
+	trust_close(sender->trust);
 	if (sender->has_curl)
 		curl_global_cleanup();
 	free(sender);
@@ -211,7 +266,7 @@ set_request(struct send *send, long timeout_ms, struct err *err)
 static int
 begin_transfer(struct send *send, struct err *err)
 {
-	usec_t left = send->started + send->timeout - clock_now();
+	usec_t left = send->marks[MARK_START] + send->timeout - clock_now();
 	struct timeval wait;
 
 	if (left < USEC_PER_MS) /* 0 would be no limit at all */
@@ -312,6 +367,7 @@ on_lookup(void *arg, const struct lookup_result *found)
 	struct send *send = arg;
 
 	send->lookup = NULL;
+	send->marks[MARK_FOUND] = clock_now();
 	if (go_on(send, found, &result) == 0)
 		return;
 	send->sender->in_flight--;
@@ -324,7 +380,8 @@ reset(struct send *send, const struct send_args *args)
 {
 	send->body = args->len > 0 ? args->body : "";
 	send->len = args->len;
-	send->started = clock_now();
+	memset(send->marks, 0, sizeof(send->marks));
+	send->marks[MARK_START] = clock_now();
 	send->timeout = args->timeout;
 	send->not_after = args->not_after;
 	send->stop = SEND_GOES_ON;
@@ -332,8 +389,7 @@ reset(struct send *send, const struct send_args *args)
 	send->requests = 0;
 	send->interim = 0;
 	send->status = 0;
-	send->header_ended = false;
-	send->retry_after = -1;
+	send_answer_reset(send);
 	send->header_bytes = 0;
 	send->body_bytes = 0;
 	buf_clear(&send->excerpt);
@@ -387,8 +443,10 @@ sender_start(struct send **out, struct sender *sender,
 	reset(send, args);
 	if (aim(send, args->url, err) != 0 ||
 	    send_headers_copy(send, args->headers, err) != 0 ||
-	    begin(send, err) != 0)
+	    send_tls_set(send, args->tls, err) != 0 || begin(send, err) != 0) {
+		send_tls_clear(send);
 		return -1;
+	}
 	LIST_REMOVE(send, entry);
 	LIST_INSERT_HEAD(&sender->busy, send, entry);
 	sender->in_flight++;

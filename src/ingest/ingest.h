@@ -44,7 +44,7 @@ struct ingest {
 	struct event_base *loop;
 	struct server *server;
 	struct target_policy policy;
-	struct seal_key key; /* that secrets are sealed under */
+	struct seal_ring ring; /* the first one seals secrets */
 	struct desk *desk;
 	struct writer *writer;
 	struct auth *auth;

@@ -70,7 +70,7 @@ static const struct conf_item items[] = {
 	    .initial = "10000", .min = 1000, .max = 1000000,
 	    .help = "events that wait for the database; more are 503" },
 	{ "secret_key_file", CONF_TEXT, false, FIELD(secret_key_file),
-	    .initial = "", .help = "the key that secrets are sealed under" },
+	    .initial = "", .help = "the keys that secrets are sealed under" },
 	{ "statement_timeout", CONF_TIME, false, FIELD(statement_timeout),
 	    .initial = "10s", .min = 100 * USEC_PER_MS,
 	    .max = 600 * USEC_PER_SEC,
@@ -127,6 +127,7 @@ ingest_session_conf(const struct ingest *ingest, const char *application)
 		.role = ingest->conf->database_role,
 		.application = application,
 		.channel = "",
+		.ring = &ingest->ring,
 		.statement_timeout = ingest->conf->statement_timeout,
 	};
 }
@@ -232,7 +233,7 @@ open_ingest(struct ingest *ingest, struct err *err)
 		.handler = routes_handle,
 		.error = routes_refuse };
 
-	if (seal_key_read(&ingest->key, conf->secret_key_file, err) != 0 ||
+	if (seal_ring_read(&ingest->ring, conf->secret_key_file, err) != 0 ||
 	    auth_open(&ingest->auth, ingest, err) != 0 ||
 	    desk_open(&ingest->desk, ingest, err) != 0 ||
 	    writer_open(&ingest->writer, ingest, err) != 0)
@@ -252,7 +253,7 @@ close_program(struct program *program)
 	desk_close(ingest->desk);
 	auth_close(ingest->auth);
 	server_close(ingest->server);
-	seal_key_fini(&ingest->key);
+	seal_ring_fini(&ingest->ring);
 	if (program->term != NULL)
 		event_free(program->term);
 	if (program->interrupt != NULL)

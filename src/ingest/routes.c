@@ -5,6 +5,7 @@
 #include "auth.h"
 #include "base/buf.h"
 #include "call.h"
+#include "deliveries.h"
 #include "events.h"
 #include "http/server.h"
 #include "ingest.h"
@@ -67,6 +68,15 @@ static const struct route routes[] = {
 	    .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("POST", "/v1/subscriptions/{id}/enable",
 	      subscription_changes_enable),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/rotate-secret",
+	      subscription_changes_rotate_secret),
+	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/rotate-signing-key",
+	      subscription_changes_rotate_key),
+	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE(
+	      "GET", "/v1/subscriptions/{id}/deliveries/{id}", deliveries_get),
 	    .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("POST", "/v1/subscriptions/{id}/deliveries/{id}/retry",
 	      replays_retry),

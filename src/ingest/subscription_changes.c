@@ -1,90 +1,22 @@
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "call.h"
+#include "change.h"
 #include "desk.h"
-#include "etag.h"
 #include "http/server.h"
 #include "ingest.h"
 #include "problem.h"
-#include "store/subscription.h"
 #include "subscription_changes.h"
-#include "subscription_form.h"
-#include "subscription_json.h"
 #include "subscriptions.h"
-
-/* One change under way. */
-struct change {
-	struct call *call;
-	int64_t id;
-	struct etag_match match;
-	bool is_patch;
-	struct subscription_form form; /* of a patch */
-	enum subscription_move move; /* of all others */
-};
 
 static void
 free_change(struct change *change)
 {
 	subscription_form_fini(&change->form);
+	rotation_form_fini(&change->rotation);
+	sealed_fini(&change->sealed);
 	free(change);
-}
-
-/* A change that is refused because of how the subscription is now. */
-static void
-refuse(const struct change *change, const struct subscription *now)
-{
-	bool has_base = change->form.fields.retry_base_ms >= 0;
-
-	if (!change->is_patch)
-		problem_reply(change->call, 409, "it is %s: %s it first",
-		    now->state,
-		    change->move == SUBSCRIPTION_ENABLE ? "resume" : "enable");
-	else if (has_base)
-		problem_reply_at(change->call, 422, "/retry_base_ms",
-		    "retry_base_ms: must not be above retry_cap_ms, which is "
-		    "%d",
-		    now->retry_cap_ms);
-	else
-		problem_reply_at(change->call, 422, "/retry_cap_ms",
-		    "retry_cap_ms: must not be below retry_base_ms, which is "
-		    "%d",
-		    now->retry_base_ms);
-}
-
-static void
-reply_changed(struct change *change, const struct subscription *now)
-{
-	struct buf nothing = { 0 };
-
-	if (!change->is_patch && change->move == SUBSCRIPTION_DELETE)
-		call_answer(change->call, 204, NULL, &nothing);
-	else
-		subscription_json_reply(change->call, now);
-}
-
-static void
-reply(struct change *change, struct pg_rows *const *rows)
-{
-	struct subscription now = { 0 };
-
-	switch (subscription_changed(&now, rows)) {
-	case SUBSCRIPTION_CHANGED:
-		reply_changed(change, &now);
-		break;
-	case SUBSCRIPTION_MISSING:
-		subscriptions_missing(change->call);
-		break;
-	case SUBSCRIPTION_STALE:
-		problem_reply(change->call, 412,
-		    "it has changed since: read it again, and send the ETag of "
-		    "that answer as If-Match");
-		break;
-	case SUBSCRIPTION_REFUSED:
-		refuse(change, &now);
-		break;
-	}
 }
 
 static void
@@ -95,8 +27,24 @@ on_changed(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (err != NULL)
 		problem_reply_err(change->call, err);
 	else
-		reply(change, rows);
+		change_reply(change, rows);
 	free_change(change);
+}
+
+static void
+put_patch(struct pg_batch *batch, const struct change *change,
+    const struct subscription_change *which)
+{
+	const struct subscription_form *form = &change->form;
+
+	subscription_update(batch, which, &form->fields,
+	    &(struct subscription_secrets){
+		.drops_headers = form->secret_headers.is_given,
+		.drops_tls_key = form->tls_key.len > 0,
+		.drops_signing_keys = form->ed25519 == FORM_OFF,
+		.keeps_signing_key = !form->is_key_given,
+		.sealed = &change->sealed,
+	    });
 }
 
 static void
@@ -114,10 +62,21 @@ put_change(struct pg_batch *batch, const struct change *change)
 	};
 
 	subscriptions_actor(actor, call);
-	if (change->is_patch)
-		subscription_update(batch, &which, &change->form.fields);
-	else
+	switch (change->kind) {
+	case CHANGE_PATCH:
+		put_patch(batch, change, &which);
+		break;
+	case CHANGE_MOVE:
 		subscription_move(batch, &which, change->move);
+		break;
+	case CHANGE_ROTATION:
+		subscription_rotate(batch, &which,
+		    &(struct subscription_rotation){
+			.overlap_seconds = change->rotation.overlap_seconds,
+			.sealed = &change->sealed,
+		    });
+		break;
+	}
 }
 
 /* Takes over `change`. */
@@ -154,6 +113,7 @@ begin(struct call *call)
 	}
 	change->call = call;
 	change->id = subscriptions_id(call);
+	sealed_init(&change->sealed, &call->ingest->ring, change->id);
 	if (change->id < 0)
 		subscriptions_missing(call);
 	else if (etag_read(&change->match, call->request, &err) != 0)
@@ -176,14 +136,61 @@ subscription_changes_patch(struct call *call)
 	if (change == NULL)
 		return;
 	text = request_body(call->request, &len);
-	change->is_patch = true;
+	change->kind = CHANGE_PATCH;
 	if (subscription_form_read_change(&change->form, text, len,
-		&call->ingest->policy, pointer, &err) != 0) {
-		subscriptions_refuse_form(call, pointer, &err);
-		free_change(change);
+		&call->ingest->policy, pointer, &err) == 0 &&
+	    subscription_form_seal(&change->form, &change->sealed, &err) == 0) {
+		submit(change);
 		return;
 	}
-	submit(change);
+	subscriptions_refuse_form(call, pointer, &err);
+	free_change(change);
+}
+
+static int
+seal_rotation(struct change *change, struct err *err)
+{
+	const struct rotation_form *form = &change->rotation;
+
+	if (form->is_key)
+		return sealed_add_key(&change->sealed, &form->key, err);
+	return sealed_add(&change->sealed, SECRET_SIGNING, NULL,
+	    form->secret.bytes, form->secret.len, err);
+}
+
+static void
+rotate(struct call *call, bool is_key)
+{
+	struct change *change = begin(call);
+	char pointer[ROTATION_POINTER_SIZE];
+	struct err err;
+	const char *text;
+	size_t len;
+
+	if (change == NULL)
+		return;
+	text = request_body(call->request, &len);
+	change->kind = CHANGE_ROTATION;
+	if (rotation_form_read(
+		&change->rotation, is_key, text, len, pointer, &err) == 0 &&
+	    seal_rotation(change, &err) == 0) {
+		submit(change);
+		return;
+	}
+	subscriptions_refuse_form(call, pointer, &err);
+	free_change(change);
+}
+
+void
+subscription_changes_rotate_secret(struct call *call)
+{
+	rotate(call, false);
+}
+
+void
+subscription_changes_rotate_key(struct call *call)
+{
+	rotate(call, true);
 }
 
 static void
@@ -193,6 +200,7 @@ move(struct call *call, enum subscription_move move)
 
 	if (change == NULL)
 		return;
+	change->kind = CHANGE_MOVE;
 	change->move = move;
 	submit(change);
 }

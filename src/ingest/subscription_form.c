@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "core/json.h"
-#include "subscription_form.h"
+#include "subscription_form_fields.h"
 
 #define WORD_CHARACTERS                                                        \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -14,57 +13,42 @@ enum {
 	DAY_MS = 86400000,
 };
 
-/* One form being read. */
-struct reading {
-	struct subscription_form *out;
-	bool is_change;
-	const struct target_policy *policy;
-	char *pointer;
-	struct err *err;
-};
-
-struct field;
-typedef int take_fn(struct reading *r, const struct field *field,
-    const struct json_slice *value);
-
-struct field {
-	const char *name;
-	take_fn *take;
-	size_t offset; /* of a number or a word among the fields */
-	int min, max;
-	const char *const *words; /* that it may be, ended by NULL */
-	bool is_fixed; /* once it is made */
-};
-
-static int
-refuse(struct reading *r, const char *what)
+int
+form_refuse(struct form_reading *r, const char *what)
 {
 	return err_set(r->err, ERR_REFUSED, "%s", what);
 }
 
-/* The text of a string, appended with a NUL; there is none inside. */
-static int
-take_text(struct reading *r, struct buf *out, const struct json_slice *value)
+int
+form_fail_at(struct form_reading *r, const char *name)
+{
+	(void)snprintf(r->pointer, FORM_POINTER_SIZE, "/%s", name);
+	return err_wrap(r->err, "%s", name);
+}
+
+int
+form_take_text(
+    struct form_reading *r, struct buf *out, const struct json_slice *value)
 {
 	size_t before = out->len;
 
 	if (value->kind != JSON_STRING)
-		return refuse(r, "must be a string");
+		return form_refuse(r, "must be a string");
 	json_unescape(out, value);
 	buf_add(out, "", 1);
 	if (out->failed)
 		return err_set(r->err, ERR_NOMEM, "out of memory");
 	if (strlen(out->data + before) != out->len - before - 1)
-		return refuse(r, "must not have control characters");
+		return form_refuse(r, "must not have control characters");
 	return 0;
 }
 
 static int
-take_url(struct reading *r, const struct field *field,
+take_url(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
 	struct buf url = { 0 };
-	int rc = take_text(r, &url, value);
+	int rc = form_take_text(r, &url, value);
 
 	(void)field;
 	if (rc == 0)
@@ -94,27 +78,27 @@ is_pattern(const char *text)
 }
 
 static int
-take_type(struct reading *r, const struct json_slice *value)
+take_type(struct form_reading *r, const struct json_slice *value)
 {
 	struct buf *types = &r->out->types;
 	size_t before = types->len;
 	const char *type;
 
 	if (r->out->fields.nevent_types++ == SUBSCRIPTION_TYPES_MAX)
-		return refuse(r, "must not be more than 100");
-	if (take_text(r, types, value) != 0)
+		return form_refuse(r, "must not be more than 100");
+	if (form_take_text(r, types, value) != 0)
 		return -1;
 	type = types->data + before;
 	if (types->len - before - 1 > SUBSCRIPTION_PATTERN_MAX ||
 	    !is_pattern(type))
-		return refuse(r,
+		return form_refuse(r,
 		    "must be types such as \"order.paid\", prefixes such as "
 		    "\"order.*\", or \"*\"");
 	return 0;
 }
 
 static int
-take_types(struct reading *r, const struct field *field,
+take_types(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
 	struct subscription_fields *fields = &r->out->fields;
@@ -124,12 +108,13 @@ take_types(struct reading *r, const struct field *field,
 
 	(void)field;
 	if (value->kind != JSON_ARRAY)
-		return refuse(r, "must be an array of strings");
+		return form_refuse(r, "must be an array of strings");
 	while (json_next_element(value, &pos, &item))
 		if (take_type(r, &item) != 0)
 			return -1;
 	if (fields->nevent_types == 0)
-		return refuse(r, "must name at least one; \"*\" is all types");
+		return form_refuse(
+		    r, "must name at least one; \"*\" is all types");
 	/* Now the texts stay where they are. */
 	type = r->out->types.data;
 	for (size_t i = 0; i < fields->nevent_types; i++) {
@@ -141,7 +126,7 @@ take_types(struct reading *r, const struct field *field,
 }
 
 static int
-take_word(struct reading *r, const struct field *field,
+take_word(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
 	const char *const *word = field->words;
@@ -157,20 +142,20 @@ take_word(struct reading *r, const struct field *field,
 }
 
 static int
-take_bool(struct reading *r, const struct field *field,
+take_bool(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
 	int is_true = value->kind == JSON_BOOL && value->at[0] == 't';
 
 	if (value->kind != JSON_BOOL)
-		return refuse(r, "must be true or false");
+		return form_refuse(r, "must be true or false");
 	memcpy(
 	    (char *)&r->out->fields + field->offset, &is_true, sizeof(is_true));
 	return 0;
 }
 
 static int
-take_number(struct reading *r, const struct field *field,
+take_number(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
 	char digits[12] = "";
@@ -193,7 +178,7 @@ take_number(struct reading *r, const struct field *field,
 
 /* Kept as it was written: the database reads it. */
 static int
-take_rate(struct reading *r, const struct field *field,
+take_rate(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
 	char *rate = r->out->rate;
@@ -205,26 +190,11 @@ take_rate(struct reading *r, const struct field *field,
 	if (rate[strspn(rate, "0123456789.")] == '\0')
 		number = strtod(rate, NULL);
 	if (value->kind != JSON_NULL && !(number >= 0.001 && number <= 10000))
-		return refuse(r,
+		return form_refuse(r,
 		    "must be a number from 0.001 to 10000, in at most 16 "
 		    "digits and without an exponent, or null for no limit");
 	r->out->fields.rate_per_second = rate;
 	return 0;
-}
-
-static int
-take_secret(struct reading *r, const struct field *field,
-    const struct json_slice *value)
-{
-	struct buf text = { 0 };
-	int rc = take_text(r, &text, value);
-
-	(void)field;
-	if (rc == 0)
-		rc = sign_secret_parse(
-		    &r->out->secret, text.data, text.len - 1, r->err);
-	buf_wipe(&text);
-	return rc;
 }
 
 static const char *const orderings[] = { "asset", "none", NULL };
@@ -234,9 +204,11 @@ static const char *const deaths[] = { "skip", "hold", NULL };
 	.name = #member, .offset = offsetof(struct subscription_fields, member)
 #define NUMBER(least, most) .take = take_number, .min = (least), .max = (most)
 
-static const struct field fields[] = {
+static const struct form_field fields[] = {
 	{ FORM(circuit_after), NUMBER(0, 10000) },
+	{ .name = "ed25519_signature", .take = form_take_ed25519 },
 	{ .name = "event_types", .take = take_types },
+	{ .name = "headers", .take = form_take_headers },
 	{ FORM(max_attempts), NUMBER(1, INT_MAX) },
 	{ FORM(max_in_flight), NUMBER(1, 10000) },
 	{ FORM(older_signature), .take = take_bool },
@@ -245,23 +217,20 @@ static const struct field fields[] = {
 	{ .name = "rate_per_second", .take = take_rate },
 	{ FORM(retry_base_ms), NUMBER(1, DAY_MS) },
 	{ FORM(retry_cap_ms), NUMBER(1, DAY_MS) },
-	{ .name = "secret", .take = take_secret, .is_fixed = true },
+	{ .name = "secret", .take = form_take_secret, .is_fixed = true },
+	{ .name = "secret_headers", .take = form_take_secret_headers },
+	{ .name = "signing_key", .take = form_take_signing_key },
 	{ FORM(timeout_ms), NUMBER(100, 60000) },
+	{ .name = "tls_ca", .take = form_take_ca },
+	{ .name = "tls_certificate", .take = form_take_certificate },
+	{ .name = "tls_key", .take = form_take_tls_key },
 	{ .name = "url", .take = take_url },
 };
 
 enum { NFIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-/* Say in which field what `err` holds is. */
 static int
-fail_at(struct reading *r, const char *name)
-{
-	(void)snprintf(r->pointer, FORM_POINTER_SIZE, "/%s", name);
-	return err_wrap(r->err, "%s", name);
-}
-
-static int
-refuse_member(struct reading *r)
+refuse_member(struct form_reading *r)
 {
 	struct buf names = { 0 };
 
@@ -277,8 +246,8 @@ refuse_member(struct reading *r)
 }
 
 static int
-take_member(struct reading *r, bool seen[NFIELDS], const struct json_slice *key,
-    const struct json_slice *value)
+take_member(struct form_reading *r, bool seen[NFIELDS],
+    const struct json_slice *key, const struct json_slice *value)
 {
 	size_t i = 0;
 
@@ -287,17 +256,17 @@ take_member(struct reading *r, bool seen[NFIELDS], const struct json_slice *key,
 	if (i == NFIELDS || (r->is_change && fields[i].is_fixed))
 		return refuse_member(r);
 	if (seen[i]) {
-		(void)refuse(r, "must not be repeated");
-		return fail_at(r, fields[i].name);
+		(void)form_refuse(r, "must not be repeated");
+		return form_fail_at(r, fields[i].name);
 	}
 	seen[i] = true;
 	if (fields[i].take(r, &fields[i], value) != 0)
-		return fail_at(r, fields[i].name);
+		return form_fail_at(r, fields[i].name);
 	return 0;
 }
 
 static int
-read_members(struct reading *r, const char *text, size_t len)
+read_members(struct form_reading *r, const char *text, size_t len)
 {
 	struct json_slice whole, key, value;
 	bool seen[NFIELDS] = { false };
@@ -318,7 +287,7 @@ read_members(struct reading *r, const char *text, size_t len)
 	if (json_check(&whole, text, len, r->err) != 0)
 		return -1;
 	if (whole.kind != JSON_OBJECT)
-		return refuse(r, "a subscription must be a JSON object");
+		return form_refuse(r, "a subscription must be a JSON object");
 	while (json_next_member(&whole, &pos, &key, &value))
 		if (take_member(r, seen, &key, &value) != 0)
 			return -1;
@@ -327,26 +296,28 @@ read_members(struct reading *r, const char *text, size_t len)
 
 /* What no field can say alone. */
 static int
-judge(struct reading *r)
+judge(struct form_reading *r)
 {
 	const struct subscription_fields *f = &r->out->fields;
 
 	if (f->retry_cap_ms > 0 && f->retry_base_ms > f->retry_cap_ms) {
-		(void)refuse(r, "must not be above retry_cap_ms");
-		return fail_at(r, "retry_base_ms");
+		(void)form_refuse(r, "must not be above retry_cap_ms");
+		return form_fail_at(r, "retry_base_ms");
 	}
-	return 0;
+	if (form_judge_headers(r) != 0)
+		return -1;
+	return form_judge_credentials(r);
 }
 
 /* What a new one cannot do without. */
 static int
-complete(struct reading *r)
+complete(struct form_reading *r)
 {
 	struct subscription_fields *f = &r->out->fields;
 
 	if (f->url == NULL) {
-		(void)refuse(r, "is required");
-		return fail_at(r, "url");
+		(void)form_refuse(r, "is required");
+		return form_fail_at(r, "url");
 	}
 	if (f->nevent_types == 0) {
 		r->out->event_types[0] = "*";
@@ -363,7 +334,7 @@ subscription_form_read(struct subscription_form *out, const char *text,
     size_t len, const struct target_policy *policy,
     char pointer[FORM_POINTER_SIZE], struct err *err)
 {
-	struct reading r = { out, false, policy, pointer, err };
+	struct form_reading r = { out, false, policy, pointer, err };
 
 	if (read_members(&r, text, len) != 0 || judge(&r) != 0)
 		return -1;
@@ -375,7 +346,7 @@ subscription_form_read_change(struct subscription_form *out, const char *text,
     size_t len, const struct target_policy *policy,
     char pointer[FORM_POINTER_SIZE], struct err *err)
 {
-	struct reading r = { out, true, policy, pointer, err };
+	struct form_reading r = { out, true, policy, pointer, err };
 
 	if (read_members(&r, text, len) != 0)
 		return -1;
@@ -386,5 +357,12 @@ void
 subscription_form_fini(struct subscription_form *form)
 {
 	buf_fini(&form->types);
+	buf_fini(&form->headers.text);
+	buf_wipe(&form->secret_headers.text);
+	buf_fini(&form->headers_json);
 	sign_secret_fini(&form->secret);
+	sign_key_fini(&form->signing_key);
+	buf_fini(&form->tls_ca);
+	buf_fini(&form->tls_certificate);
+	buf_wipe(&form->tls_key);
 }

@@ -4,19 +4,38 @@
 #ifndef INGEST_SUBSCRIPTION_FORM_H
 #define INGEST_SUBSCRIPTION_FORM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "core/header.h"
 #include "core/sign.h"
+#include "core/sign_key.h"
 #include "core/target.h"
 #include "store/subscription.h"
 
 struct err;
+struct sealed;
 
 enum {
 	FORM_POINTER_SIZE = 64,
 	FORM_RATE_SIZE = 17,
 };
+
+struct form_header {
+	const char *name; /* in lower case */
+	const char *value;
+};
+
+struct form_headers {
+	bool is_given; /* though there may be none */
+	struct form_header list[HEADER_COUNT_MAX];
+	size_t n;
+	size_t octets; /* of all names and values */
+	struct buf text; /* where they stand */
+};
+
+enum form_switch { FORM_AS_IT_IS, FORM_OFF, FORM_ON };
 
 struct subscription_form {
 	struct subscription_fields fields; /* they point to what follows */
@@ -24,7 +43,13 @@ struct subscription_form {
 	struct buf types; /* the event types, each NUL-terminated */
 	const char *event_types[SUBSCRIPTION_TYPES_MAX];
 	char rate[FORM_RATE_SIZE];
+	struct form_headers headers, secret_headers;
+	struct buf headers_json;
 	struct sign_secret secret; /* of a new one: given, or made */
+	enum form_switch ed25519;
+	struct sign_key signing_key; /* if it is on: given, or made */
+	bool is_key_given;
+	struct buf tls_ca, tls_certificate, tls_key; /* with a NUL, if given */
 };
 
 /*
@@ -39,6 +64,10 @@ int subscription_form_read(struct subscription_form *out, const char *text,
 int subscription_form_read_change(struct subscription_form *out,
     const char *text, size_t len, const struct target_policy *policy,
     char pointer[FORM_POINTER_SIZE], struct err *err);
+
+/* Add the secrets of the form to `sealed`, which lends from it. */
+int subscription_form_seal(const struct subscription_form *form,
+    struct sealed *sealed, struct err *err);
 
 void subscription_form_fini(struct subscription_form *form);
 

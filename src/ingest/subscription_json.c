@@ -3,9 +3,27 @@
 #include "base/buf.h"
 #include "call.h"
 #include "core/json.h"
+#include "core/sign.h"
+#include "core/sign_key.h"
 #include "etag.h"
 #include "store/subscription.h"
 #include "subscription_json.h"
+
+static const char signing[] =
+    "Each request is signed by the Standard Webhooks scheme: the header "
+    "webhook-signature has, for each secret that is valid, \"v1,\" and the "
+    "base64 of HMAC-SHA256, under the bytes that follow \"whsec_\" as base64, "
+    "over \"{webhook-id}.{webhook-timestamp}.{body}\" with the body's bytes "
+    "as they came. Compute it, compare it in constant time, and refuse what "
+    "does not match. Refuse too what has a webhook-timestamp more than five "
+    "minutes off your clock: the signature stays valid for ever, so without "
+    "that check whoever once saw a request could send it to you again.";
+static const char signing_keys[] =
+    " For each signing key it also has \"v1a,\" and the base64 of an Ed25519 "
+    "signature over the same, which the public key verifies: the 32 bytes that "
+    "follow \"whpk_\" as base64. Whoever verifies that way cannot sign, and "
+    "needs neither the secret nor the signing key.";
+static const char once[] = " What is secret is shown in this answer only.";
 
 static void
 put_text(struct buf *out, const char *name, const char *text)
@@ -27,6 +45,29 @@ put_numbers(struct buf *out, const struct subscription *s)
 	    s->circuit_after);
 }
 
+static void
+put_text_or_null(struct buf *out, const char *name, const char *text)
+{
+	if (text[0] == '\0')
+		buf_printf(out, ",\"%s\":null", name);
+	else
+		put_text(out, name, text);
+}
+
+static void
+put_credentials(struct buf *out, const struct subscription *s)
+{
+	buf_puts(out, ",\"headers\":");
+	buf_puts(out, s->headers);
+	buf_puts(out, ",\"secret_headers\":");
+	buf_puts(out, s->secret_headers);
+	buf_printf(out, ",\"ed25519_signature\":%s,\"public_keys\":",
+	    strcmp(s->public_keys, "[]") == 0 ? "false" : "true");
+	buf_puts(out, s->public_keys);
+	put_text_or_null(out, "tls_ca", s->tls_ca);
+	put_text_or_null(out, "tls_certificate", s->tls_certificate);
+}
+
 void
 subscription_json_put(struct buf *out, const struct subscription *s)
 {
@@ -36,27 +77,67 @@ subscription_json_put(struct buf *out, const struct subscription *s)
 	buf_puts(out, ",\"event_types\":");
 	buf_puts(out, s->event_types);
 	put_text(out, "state", s->state);
-	if (s->state_reason[0] == '\0')
-		buf_puts(out, ",\"state_reason\":null");
-	else
-		put_text(out, "state_reason", s->state_reason);
+	put_text_or_null(out, "state_reason", s->state_reason);
 	put_text(out, "ordering", s->ordering);
 	put_text(out, "on_dead", s->on_dead);
 	put_numbers(out, s);
+	put_credentials(out, s);
 	buf_puts(out, ",\"created_at\":");
 	call_put_time(out, s->created_at);
 	buf_puts(out, ",\"updated_at\":");
 	call_put_time(out, s->updated_at);
 }
 
+static void
+put_secret(struct buf *out, const char *name, struct buf *secret)
+{
+	buf_printf(out, ",\"%s\":", name);
+	json_quote(out, secret->data, secret->len);
+	out->failed |= secret->failed;
+	buf_wipe(secret);
+}
+
 void
-subscription_json_reply(struct call *call, const struct subscription *s)
+subscription_json_put_secrets(struct buf *out, const struct sign_secret *secret,
+    const struct sign_key *key)
+{
+	struct buf text = { 0 }, explained = { 0 };
+
+	if (secret != NULL) {
+		sign_secret_print(&text, secret);
+		put_secret(out, "secret", &text);
+	}
+	if (key != NULL) {
+		sign_key_print(&text, key);
+		put_secret(out, "signing_key", &text);
+	}
+	buf_puts(&explained, signing);
+	buf_puts(&explained, key == NULL ? "" : signing_keys);
+	buf_puts(&explained, once);
+	put_text(out, "signing", buf_text(&explained));
+	buf_fini(&explained);
+}
+
+void
+subscription_json_answer(struct call *call, int status,
+    const struct subscription *s, struct buf *more)
 {
 	struct buf body = { 0 };
 
 	buf_puts(&body, "{");
 	subscription_json_put(&body, s);
+	buf_add(&body, more->data, more->len);
 	buf_puts(&body, "}");
+	body.failed |= more->failed;
+	buf_wipe(more);
 	etag_add(call->request, s->version);
-	call_json(call, 200, &body);
+	call_json(call, status, &body);
+}
+
+void
+subscription_json_reply(struct call *call, const struct subscription *s)
+{
+	struct buf nothing = { 0 };
+
+	subscription_json_answer(call, 200, s, &nothing);
 }

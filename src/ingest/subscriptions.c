@@ -6,13 +6,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "call.h"
-#include "core/json.h"
 #include "desk.h"
-#include "etag.h"
 #include "http/server.h"
 #include "ingest.h"
 #include "pg/row.h"
 #include "problem.h"
+#include "store/sealed.h"
 #include "subscription_form.h"
 #include "subscription_json.h"
 #include "subscriptions.h"
@@ -22,24 +21,12 @@ enum {
 	LIMIT_MAX = 200,
 };
 
-static const char signing[] =
-    "Each request is signed by the Standard Webhooks scheme: the header "
-    "webhook-signature has, for each secret that is valid, \"v1,\" and the "
-    "base64 of HMAC-SHA256, under the bytes that follow \"whsec_\" as base64, "
-    "over \"{webhook-id}.{webhook-timestamp}.{body}\" with the body's bytes "
-    "as they came. Compute it, compare it in constant time, and refuse what "
-    "does not match. Refuse too what has a webhook-timestamp more than five "
-    "minutes off your clock: the signature stays valid for ever, so without "
-    "that check whoever once saw a request could send it to you again. The "
-    "secret is shown in this answer only.";
-
 /* A registration under way. */
 struct registration {
 	struct call *call;
 	struct subscription_form form;
 	int64_t id;
-	unsigned char nonce[SEAL_NONCE];
-	struct buf sealed;
+	struct sealed sealed;
 };
 
 static void
@@ -48,7 +35,7 @@ free_registration(struct registration *reg)
 	if (reg == NULL)
 		return;
 	subscription_form_fini(&reg->form);
-	buf_fini(&reg->sealed);
+	sealed_fini(&reg->sealed);
 	free(reg);
 }
 
@@ -65,23 +52,15 @@ add_location(struct call *call, int64_t id)
 static void
 reply_created(const struct registration *reg, const struct pg_rows *rows)
 {
-	struct buf body = { 0 }, secret = { 0 };
+	const struct subscription_form *form = &reg->form;
 	struct subscription made;
+	struct buf secrets = { 0 };
 
 	subscription_read(&made, rows, 0);
-	etag_add(reg->call->request, made.version);
-	sign_secret_print(&secret, &reg->form.secret);
-	buf_puts(&body, "{");
-	subscription_json_put(&body, &made);
-	buf_puts(&body, ",\"secret\":");
-	json_quote(&body, secret.data, secret.len);
-	body.failed |= secret.failed;
-	buf_wipe(&secret);
-	buf_puts(&body, ",\"signing\":");
-	json_quote(&body, signing, sizeof(signing) - 1);
-	buf_puts(&body, "}");
+	subscription_json_put_secrets(&secrets, &form->secret,
+	    form->ed25519 == FORM_ON ? &form->signing_key : NULL);
 	add_location(reg->call, reg->id);
-	call_json(reg->call, 201, &body);
+	subscription_json_answer(reg->call, 201, &made, &secrets);
 }
 
 static void
@@ -114,22 +93,18 @@ put_insert(struct pg_batch *batch, const struct registration *reg)
 				       .tenant_id = call->key.tenant_id,
 				       .actor = actor,
 				       .fields = reg->form.fields,
-				       .secret_key_id = call->ingest->key.id,
-				       .nonce = reg->nonce,
-				       .sealed = reg->sealed.data,
-				       .sealed_len = reg->sealed.len,
+				       .sealed = &reg->sealed,
 				   });
 }
 
 static int
 insert(struct registration *reg, struct err *err)
 {
-	const struct sign_secret *secret = &reg->form.secret;
 	struct ingest *ingest = reg->call->ingest;
 	struct pg_batch *batch;
 
-	if (seal_close(&reg->sealed, reg->nonce, &ingest->key, reg->id,
-		secret->bytes, secret->len, err) != 0)
+	sealed_init(&reg->sealed, &ingest->ring, reg->id);
+	if (subscription_form_seal(&reg->form, &reg->sealed, err) != 0)
 		return -1;
 	batch = pg_batch_new();
 	if (batch == NULL)
@@ -138,7 +113,7 @@ insert(struct registration *reg, struct err *err)
 	return desk_submit(ingest->desk, batch, on_inserted, reg, err);
 }
 
-/* The secret is sealed for this id, so that it opens for no other. */
+/* The secrets are sealed for this id, so that they open for no other. */
 static void
 on_id(void *arg, struct pg_rows *const *rows, const struct err *err)
 {

@@ -110,6 +110,118 @@ put_subscriptions(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 	pg_array_end(batch);
 }
 
+static bool
+has_phase(const struct delivery_outcome *outcome, enum delivery_phase phase)
+{
+	return !outcome->is_bare && outcome->phases[phase] >= 0;
+}
+
+/* An array of microseconds, or null if there is not one. */
+static void
+put_phase(struct pg_batch *batch, outcomes_t outcomes, size_t n,
+    enum delivery_phase phase)
+{
+	size_t none = 0;
+
+	while (none < n && !has_phase(outcomes[none], phase))
+		none++;
+	if (none == n) {
+		pg_null(batch);
+		return;
+	}
+	pg_array(batch, PG_INT);
+	for (size_t i = 0; i < n; i++) {
+		if (has_phase(outcomes[i], phase))
+			pg_int(batch, (int32_t)outcomes[i]->phases[phase]);
+		else
+			pg_null(batch);
+	}
+	pg_array_end(batch);
+}
+
+typedef const char *text_fn(const struct delivery_outcome *outcome);
+
+static const char *
+headers(const struct delivery_outcome *outcome)
+{
+	return outcome->is_bare ? NULL : outcome->headers;
+}
+
+static const char *
+excerpt(const struct delivery_outcome *outcome)
+{
+	return outcome->is_bare ? NULL : outcome->excerpt;
+}
+
+/* An array of texts, or null if there is not one. */
+static void
+put_texts(struct pg_batch *batch, outcomes_t outcomes, size_t n, text_fn *text)
+{
+	size_t none = 0;
+
+	while (none < n && text(outcomes[none]) == NULL)
+		none++;
+	if (none == n) {
+		pg_null(batch);
+		return;
+	}
+	pg_array(batch, PG_TEXT);
+	for (size_t i = 0; i < n; i++)
+		pg_text(batch, text(outcomes[i]));
+	pg_array_end(batch);
+}
+
+/* What is kept of the answers. */
+static void
+put_answers(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
+	for (int phase = 0; phase < DELIVERY_PHASES; phase++)
+		put_phase(batch, outcomes, n, (enum delivery_phase)phase);
+	put_texts(batch, outcomes, n, headers);
+	put_texts(batch, outcomes, n, excerpt);
+}
+
+static bool
+slows(const struct delivery_outcome *outcome)
+{
+	return outcome->verdict.slows >= 0;
+}
+
+/* `n` if none does, as nearly always. */
+static size_t
+first_that_slows(outcomes_t outcomes, size_t n)
+{
+	size_t first = 0;
+
+	while (first < n && !slows(outcomes[first]))
+		first++;
+	return first;
+}
+
+static bool
+is_overloaded(
+    outcomes_t outcomes, size_t first, size_t n, int64_t subscription_id)
+{
+	for (size_t i = first; i < n; i++)
+		if (slows(outcomes[i]) &&
+		    outcomes[i]->subscription_id == subscription_id)
+			return true;
+	return false;
+}
+
+static void
+put_hands_back(
+    struct pg_batch *batch, outcomes_t outcomes, size_t n, bool hands_back)
+{
+	size_t first = first_that_slows(outcomes, n);
+
+	pg_array(batch, PG_BOOL);
+	for (size_t i = 0; i < n; i++)
+		pg_bool(batch, hands_back && !is_overloaded(outcomes, first, n,
+						 outcomes[i]->subscription_id));
+	pg_array_end(batch);
+}
+
 /* What an outcome says of the endpoint, for its circuit. */
 static int
 says(const struct delivery_outcome *outcome)
@@ -131,6 +243,30 @@ put_says(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 	pg_array_end(batch);
 }
 
+static void
+put_slows(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
+	usec_t now = clock_now();
+
+	if (first_that_slows(outcomes, n) == n) {
+		pg_null(batch);
+		pg_null(batch);
+		return;
+	}
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < n; i++) {
+		if (slows(outcomes[i]))
+			pg_bigint(batch, outcomes[i]->verdict.slows);
+		else
+			pg_null(batch);
+	}
+	pg_array_end(batch);
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < n; i++)
+		pg_bigint(batch, now - outcomes[i]->claimed_at);
+	pg_array_end(batch);
+}
+
 void
 delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
     bool hands_back, usec_t margin)
@@ -145,8 +281,9 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 	put_versions(batch, outcomes, n);
 	put_verdicts(batch, outcomes, n);
 	put_results(batch, outcomes, n);
-	pg_bool(batch, hands_back);
+	put_hands_back(batch, outcomes, n, hands_back);
 	pg_bigint(batch, margin);
+	put_answers(batch, outcomes, n);
 
 	pg_call(batch, STMT_TURN_SHARE);
 	put_subscriptions(batch, outcomes, n);
@@ -154,6 +291,7 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 	put_subscriptions(batch, outcomes, n);
 	put_lanes(batch, outcomes, n);
 	put_says(batch, outcomes, n);
+	put_slows(batch, outcomes, n);
 	pg_commit(batch);
 }
 

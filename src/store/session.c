@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "store/schema.h"
+#include "store/secret.h"
 #include "store/session.h"
 #include "store/stmt.h"
 
@@ -14,6 +15,7 @@ struct session {
 	char application[64];
 	bool is_up;
 	bool was_up; /* at some time: later trouble will pass */
+	const struct seal_ring *ring;
 	struct session_events events;
 	void *arg;
 };
@@ -32,8 +34,29 @@ static const struct pg_setting settings[] = {
 
 static void on_ready(void *arg);
 
+/* Keys that came later are another's to miss: what is sent is asked one by
+ * one. */
+static bool
+asks_keys(const struct session *session)
+{
+	return session->ring != NULL && !session->was_up;
+}
+
+/* The answers to the questions of a connection that has come. */
+enum { READY_SCHEMA, READY_KEYS };
+
+static int
+check(
+    const struct session *session, struct pg_rows *const *rows, struct err *err)
+{
+	if (schema_check(rows[READY_SCHEMA], err) != 0)
+		return -1;
+	return asks_keys(session) ? secret_check_keys(rows[READY_KEYS], err)
+	                          : 0;
+}
+
 static void
-on_schema(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_answer(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct session *session = arg;
 	struct err wrong;
@@ -47,7 +70,7 @@ on_schema(void *arg, struct pg_rows *const *rows, const struct err *err)
 			session->events.failed(session->arg, err);
 		return;
 	}
-	if (schema_check(rows[0], &wrong) != 0) {
+	if (check(session, rows, &wrong) != 0) {
 		session->events.failed(session->arg, &wrong);
 		return;
 	}
@@ -69,7 +92,9 @@ on_ready(void *arg)
 		return;
 	}
 	pg_call(batch, STMT_SCHEMA_VERSION);
-	if (pg_submit(session->pg, batch, on_schema, session, &err) != 0)
+	if (asks_keys(session))
+		secret_ask_keys(batch, session->ring);
+	if (pg_submit(session->pg, batch, on_answer, session, &err) != 0)
 		session->events.failed(session->arg, &err);
 }
 
@@ -113,6 +138,7 @@ session_open(struct session **out, struct event_base *loop,
 		return err_set(err, ERR_NOMEM, "session");
 	session->events = *events;
 	session->arg = arg;
+	session->ring = conf->ring;
 	(void)snprintf(session->application, sizeof(session->application), "%s",
 	    conf->application);
 	if (pg_open(&session->pg, loop,

@@ -1,6 +1,9 @@
-#include "core/seal.h"
+#include <string.h>
+
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "store/endpoint.h"
+#include "store/sealed.h"
 #include "store/stmt.h"
 #include "store/subscription.h"
 
@@ -50,6 +53,9 @@ put_fields(struct pg_batch *batch, const struct subscription_fields *f)
 	number_if_given(batch, f->timeout_ms);
 	pg_text(batch, f->rate_per_second);
 	number_if_given(batch, f->circuit_after);
+	pg_text(batch, f->headers);
+	pg_text(batch, f->tls_ca);
+	pg_text(batch, f->tls_certificate);
 }
 
 void
@@ -63,9 +69,7 @@ subscription_insert(
 	pg_bigint(batch, s->tenant_id);
 	pg_text(batch, s->actor);
 	put_fields(batch, &s->fields);
-	pg_text(batch, s->secret_key_id);
-	pg_bytes(batch, s->nonce, SEAL_NONCE);
-	pg_bytes(batch, s->sealed, s->sealed_len);
+	sealed_put(batch, s->sealed);
 	subscription_get(batch, s->tenant_id, s->id);
 }
 
@@ -134,6 +138,11 @@ subscription_read(struct subscription *out, const struct pg_rows *rows, int row)
 		.timeout_ms = number(rows, row, "timeout_ms"),
 		.rate_per_second = text(rows, row, "rate_per_second"),
 		.circuit_after = number(rows, row, "circuit_after"),
+		.headers = text(rows, row, "headers"),
+		.secret_headers = text(rows, row, "secret_headers"),
+		.public_keys = text(rows, row, "public_keys"),
+		.tls_ca = text(rows, row, "tls_ca"),
+		.tls_certificate = text(rows, row, "tls_certificate"),
 		.version = big(rows, row, "version"),
 		.created_at = big(rows, row, "created_at"),
 		.updated_at = big(rows, row, "updated_at"),
@@ -165,15 +174,32 @@ hold(struct pg_batch *batch, const struct subscription_change *change)
 	put_which(batch, change->tenant_id, change->id);
 }
 
+static void
+put_dropped(struct pg_batch *batch, const struct subscription_secrets *secrets)
+{
+	pg_array(batch, PG_TEXT);
+	if (secrets->drops_headers)
+		pg_text(batch, secret_word(SECRET_HEADER));
+	if (secrets->drops_tls_key)
+		pg_text(batch, secret_word(SECRET_TLS_KEY));
+	if (secrets->drops_signing_keys)
+		pg_text(batch, secret_word(SECRET_SIGNING_KEY));
+	pg_array_end(batch);
+}
+
 void
 subscription_update(struct pg_batch *batch,
     const struct subscription_change *change,
-    const struct subscription_fields *fields)
+    const struct subscription_fields *fields,
+    const struct subscription_secrets *secrets)
 {
 	hold(batch, change);
 	pg_call(batch, STMT_SUBSCRIPTION_UPDATE);
 	put_change(batch, change);
 	put_fields(batch, fields);
+	put_dropped(batch, secrets);
+	pg_bool(batch, secrets->keeps_signing_key);
+	sealed_put(batch, secrets->sealed);
 	subscription_get(batch, change->tenant_id, change->id);
 }
 
@@ -208,22 +234,69 @@ subscription_move(struct pg_batch *batch,
 	subscription_get(batch, change->tenant_id, change->id);
 }
 
-static bool
-says(const struct pg_rows *rows, const char *column)
+void
+subscription_rotate(struct pg_batch *batch,
+    const struct subscription_change *change,
+    const struct subscription_rotation *rotation)
 {
-	return pg_get_bool(rows, 0, pg_column(rows, column));
+	bool is_key = rotation->sealed->secrets[0].kind == SECRET_SIGNING_KEY;
+
+	hold(batch, change);
+	pg_call(batch, STMT_SUBSCRIPTION_ROTATE);
+	put_change(batch, change);
+	pg_text(batch, is_key ? "signing_key_rotated" : "secret_rotated");
+	pg_int(batch, rotation->overlap_seconds);
+	pg_int(batch, ENDPOINT_SECRETS);
+	sealed_put(batch, rotation->sealed);
+	subscription_get(batch, change->tenant_id, change->id);
 }
 
-enum subscription_answer
-subscription_changed(struct subscription *out, struct pg_rows *const *rows)
+/* As the statements say them. */
+static const char *const refusals[] = {
+	[SUBSCRIPTION_NOT_REFUSED] = "",
+	[SUBSCRIPTION_IN_STATE] = "state",
+	[SUBSCRIPTION_WAITS] = "waits",
+	[SUBSCRIPTION_HEADER_TWICE] = "header_twice",
+	[SUBSCRIPTION_HEADER_COUNT] = "header_count",
+	[SUBSCRIPTION_HEADER_TOTAL] = "header_total",
+	[SUBSCRIPTION_HAS_KEY] = "signing_key",
+	[SUBSCRIPTION_HAS_NO_KEY] = "no_signing_key",
+};
+
+static enum subscription_refusal
+read_refusal(const struct pg_rows *rows)
 {
+	const char *word = text(rows, 0, "refusal");
+	int refusal = SUBSCRIPTION_HAS_NO_KEY;
+
+	while (refusal > 0 && strcmp(refusals[refusal], word) != 0)
+		refusal--;
+	return (enum subscription_refusal)refusal;
+}
+
+void
+subscription_changed(
+    struct subscription_outcome *out, struct pg_rows *const *rows)
+{
+	const struct pg_rows *changed = rows[CHANGED];
+
+	*out = (struct subscription_outcome){
+		.answer = SUBSCRIPTION_MISSING,
+		.old_until = -1,
+	};
 	if (pg_count(rows[GOT]) > 0)
-		subscription_read(out, rows[GOT], 0);
-	if (pg_count(rows[CHANGED]) == 0)
-		return SUBSCRIPTION_MISSING;
-	if (says(rows[CHANGED], "is_stale"))
-		return SUBSCRIPTION_STALE;
-	if (says(rows[CHANGED], "is_refused"))
-		return SUBSCRIPTION_REFUSED;
-	return SUBSCRIPTION_CHANGED;
+		subscription_read(&out->now, rows[GOT], 0);
+	if (pg_count(changed) == 0)
+		return;
+	out->refusal = read_refusal(changed);
+	out->has_new_key =
+	    pg_get_bool(changed, 0, pg_column(changed, "has_new_key"));
+	if (!pg_is_null(changed, 0, pg_column(changed, "old_until")))
+		out->old_until = big(changed, 0, "old_until");
+	if (pg_get_bool(changed, 0, pg_column(changed, "is_stale")))
+		out->answer = SUBSCRIPTION_STALE;
+	else if (out->refusal != SUBSCRIPTION_NOT_REFUSED)
+		out->answer = SUBSCRIPTION_REFUSED;
+	else
+		out->answer = SUBSCRIPTION_CHANGED;
 }

@@ -138,6 +138,10 @@ class Dispatcher:
             " WHERE l.look_at IS NOT NULL AND l.lease_worker = %s ORDER BY l.id",
             (self.worker,))]
 
+    def kept(self, n):
+        """What is kept of n answers without a body, on connections that stood."""
+        return None, None, None, [900] * n, [50] * n, ["content-type: text/plain"] * n, None
+
     def record(self, leases, verdicts, wait=0, hands_back=True):
         """Keep an outcome for each lease: 'delivered', or 'retry' after `wait`."""
         n = len(leases)
@@ -147,6 +151,6 @@ class Dispatcher:
             self.run("lane_hold", lanes)
             self.run("delivery_record", lanes, tokens, versions, verdicts, [wait] * n,
                      ["answered"] * n, [200] * n, [1000] * n, ["192.0.2.1"] * n, [None] * n,
-                     [False] * n, hands_back, MARGIN)
+                     [False] * n, [hands_back] * n, MARGIN, *self.kept(n))
             self.run("turn_share", subscriptions)
-            self.run("turn_settle", subscriptions, lanes, says)
+            self.run("turn_settle", subscriptions, lanes, says, None, None)

@@ -203,6 +203,17 @@ def circuit_open(db):
     rest(db, "circuit", wake_at="tomorrow", circuit="open", circuit_opens=1, failures=20)
 
 
+def slowed_down(db):
+    rest(db, "slowed", wake_at="tomorrow", slowed_to=1)
+
+
+def full_for_now(db):
+    """Of an endpoint that is slowed down to what it has in flight."""
+    full(db)
+    subscription(db, max_in_flight=10000)
+    turn(db, slowed_to=LIMIT)
+
+
 @dataclass(frozen=True)
 class Shape:
     name: str
@@ -221,6 +232,8 @@ SHAPES = (
     Shape("at_its_rate", lanes, at_its_rate),
     Shape("at_its_rate_in_the_round", lanes, spent),
     Shape("circuit_open", lanes, circuit_open),
+    Shape("slowed_down", lanes, slowed_down),
+    Shape("slowed_down_in_the_round", lanes, full_for_now),
     Shape("waiting_for_a_retry", later, waiting),
     Shape("waiting_beside_the_sendable", ours_later, idle),
     Shape("many_subscriptions", many_subscriptions, idle),

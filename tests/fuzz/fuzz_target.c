@@ -1,12 +1,16 @@
 /*
  * Any octets as a URL: what is accepted has one stable form, of characters
- * that no parser stumbles over, and no literal that is not global.
+ * that no parser stumbles over, and no literal that is not global.  libcurl
+ * reads from it what we did.
  */
 
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <curl/curl.h>
 
 #include "base/err.h"
 #include "core/target.h"
@@ -18,6 +22,33 @@ static const struct target_policy policies[] = {
 	{ .development = true, .allow_hosts = "" },
 	{ .any_port = true, .allow_hosts = "db, 10.0.0.1,[fd00::1]" },
 };
+
+static void
+check_part(CURLU *parser, CURLUPart part, const char *want)
+{
+	char *text = NULL;
+
+	assert(
+	    curl_url_get(parser, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK);
+	assert(strcmp(text, want) == 0);
+	curl_free(text);
+}
+
+static void
+check_client(const struct target *target)
+{
+	CURLU *parser = curl_url();
+	char port[8];
+
+	assert(
+	    curl_url_set(parser, CURLUPART_URL, target->url, 0) == CURLUE_OK);
+	(void)snprintf(port, sizeof(port), "%u", (unsigned)target->site.port);
+	check_part(
+	    parser, CURLUPART_SCHEME, target->site.is_https ? "https" : "http");
+	check_part(parser, CURLUPART_HOST, target->site.host);
+	check_part(parser, CURLUPART_PORT, port);
+	curl_url_cleanup(parser);
+}
 
 static void
 check(const struct target *target, const struct target_policy *policy)
@@ -37,6 +68,7 @@ check(const struct target *target, const struct target_policy *policy)
 	assert(strcmp(again.url, target->url) == 0);
 	assert(strcmp(again.site.host, target->site.host) == 0);
 	assert(again.site.port == target->site.port);
+	check_client(target);
 }
 
 int

@@ -1,6 +1,7 @@
 """What every test of the whole system is given."""
 
 import secrets
+import subprocess
 
 import pytest
 
@@ -157,6 +158,17 @@ def make_endpoint():
 @pytest.fixture
 def endpoint(make_endpoint):
     return make_endpoint()
+
+
+@pytest.fixture
+def client_certificate(tmp_path):
+    """A client certificate and its key, in PEM."""
+    key, certificate = tmp_path / "client.key", tmp_path / "client.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-subj", "/CN=postrider", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True)
+    return certificate.read_text(), key.read_text()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A subscription's queue, driven by hand: accept, claim, record, replay."""
 
-from .statement import MARGIN, accept, announce, claim, record, settle, statement
+from .statement import accept, announce, claim, record, settle, statement
 
 
 def run(connection, name, *parameters):
@@ -72,15 +72,13 @@ class Queue:
             " ON e.event_no = l.head_event_no WHERE l.id = ANY (%s) ORDER BY l.head_id",
             (list(leases),))]
 
-    def record(self, lease, verdict="delivered", wait_us=0):
+    def record(self, lease, verdict="delivered", wait_us=0, **says):
+        """One outcome; what it says of the endpoint is as settle() takes it."""
         def work(connection):
             lane, token, _ = lease
             # Never handed back: each head is claimed, so each is seen.
-            statement(connection, "lane_hold", [lane])
-            statement(connection, "delivery_record", [lane], [token], [1], [verdict],
-                      [wait_us], ["answered"], [200], [1000], [None], [None], [False],
-                      False, MARGIN)
-            settle(connection, self.id, lane)
+            record(connection, lane, token, verdict, wait_us, hands_back=False)
+            settle(connection, self.id, lane, **says)
         self.transaction(work)
 
     def die(self, *events):

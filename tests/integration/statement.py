@@ -50,18 +50,28 @@ def claim(connection, worker="worker", limit=500):
     return {row["lane_id"]: row["lease_token"] for row in rows}
 
 
-def record(connection, lane, token, verdict, wait_us=0, version=1):
+def record(connection, lane, token, verdict, wait_us=0, version=1, **how):
     """The first half of a record: the outcome of one attempt."""
-    statement(connection, "lane_hold", [lane])
-    return statement(connection, "delivery_record", [lane], [token], [version], [verdict],
-                     [wait_us], ["answered"], [200], [1000], [None], [None], [False], True,
-                     MARGIN).fetchall()
+    return record_all(connection, [lane], [token], [verdict], wait_us=wait_us, version=version,
+                      **how)
 
 
-def settle(connection, subscription, lane, says=0):
-    """The second half; `says` as turn_settle takes it."""
+def record_all(connection, lanes, tokens, verdicts, wait_us=0, version=1, statuses=None,
+               disables=False, hands_back=True):
+    """The same for many."""
+    n = len(lanes)
+    statement(connection, "lane_hold", lanes)
+    return statement(
+        connection, "delivery_record", lanes, tokens, [version] * n, verdicts, [wait_us] * n,
+        ["answered"] * n, statuses or [200] * n, [1000] * n, [None] * n, [None] * n,
+        [disables] * n, [hands_back] * n, MARGIN, *[None] * 7).fetchall()
+
+
+def settle(connection, subscription, lane, says=0, slows=None, age=None):
+    """The second half; `says`, `slows` and its age as turn_settle takes them."""
     statement(connection, "turn_share", [subscription])
-    return statement(connection, "turn_settle", [subscription], [lane], [says]).fetchall()
+    return statement(connection, "turn_settle", [subscription], [lane], [says], [slows],
+                     [age]).fetchall()
 
 
 def rest(connection, subscription):

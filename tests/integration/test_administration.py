@@ -131,8 +131,10 @@ def test_a_change_to_what_it_is_already_is_none(api, made, path, db):
     tag = etag(api, path)
     shown = api.get(path).expect(200)
     fields = {k: v for k, v in shown.items()
-              if k not in ("id", "state", "state_reason", "created_at", "updated_at")}
-    for change in ({}, fields, {"rate_per_second": None}):
+              if k not in ("id", "state", "state_reason", "created_at", "updated_at",
+                           "secret_headers", "public_keys", "tls_certificate")}
+    for change in ({}, fields, {"rate_per_second": None}, {"secret_headers": None},
+                   {"tls_certificate": None, "tls_key": None}):
         assert api.patch(path, change).expect(200) == shown
         assert api.patch(path, change).headers["ETag"] == tag
     assert db.value("SELECT count(*) FROM postrider.audit WHERE action ~ 'updated'") == 0

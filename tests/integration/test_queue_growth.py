@@ -20,8 +20,8 @@ class Session:
         for name, value in re.findall(r'\{ "(\w+)", "(\w+)" \}', SESSION.read_text()):
             connection.execute(f"SET {name} = {value}")
         connection.execute("SET postrider.taken = '{}'")
-        for name, parameters in (("turn_take", 3), ("lane_claim", 5), ("delivery_record", 13),
-                                 ("turn_settle", 3), ("turn_rest", 1)):
+        for name, parameters in (("turn_take", 3), ("lane_claim", 5), ("delivery_record", 20),
+                                 ("turn_settle", 5), ("turn_rest", 1)):
             connection.execute(f"PREPARE {name} AS {(SQL / f'{name}.sql').read_text()}")
             # The plan is made once, now.
             connection.execute(f"EXPLAIN EXECUTE {name} ({', '.join(['NULL'] * parameters)})")
@@ -74,7 +74,8 @@ def claim(db, cluster):
 def outcomes(lanes, tokens, verdict):
     each = [array([value] * MANY) for value in (1, verdict, 60_000_000, "answered", 500, 1,
                                                 "NULL", "NULL", "false")]
-    return lanes, tokens, *each, "true", str(MARGIN)
+    kept = [array([value] * MANY) for value in (1, 2, 3, 4, 5, "headers", "excerpt")]
+    return lanes, tokens, *each, array(["true"] * MANY), str(MARGIN), *kept
 
 
 def test_a_claim_grows_with_its_turns(crowd):
@@ -89,7 +90,8 @@ def test_a_settlement_grows_with_its_outcomes(db, cluster, crowd):
     crowd.connection.execute("BEGIN")
     crowd.connection.execute(
         f"EXECUTE delivery_record ({', '.join(outcomes(*leases, 'retry'))})")
-    assert crowd.most("turn_settle", subscriptions, leases[0], array([-1] * MANY)) <= 5 * MANY
+    assert crowd.most("turn_settle", subscriptions, leases[0], array([-1] * MANY),
+                      array([5_000_000] * MANY), array([1000] * MANY)) <= 5 * MANY
 
 
 def test_a_rest_grows_with_its_turns(db, crowd):

@@ -362,11 +362,8 @@ def test_of_two_outcomes_of_one_lane_only_the_one_with_the_lease_counts(
     fresh = db.value("UPDATE postrider.lane SET lease_token = gen_random_uuid()"
                      " RETURNING lease_token")
     connection = connect()
-    statement.statement(connection, "lane_hold", [lane, lane])
-    rows = statement.statement(
-        connection, "delivery_record", [lane, lane], [stale, fresh], [1, 1],
-        ["dead", "delivered"], [0, 0], ["answered"] * 2, [404, 200], [1, 1], [None] * 2,
-        [None] * 2, [False] * 2, False, MARGIN).fetchall()
+    rows = statement.record_all(connection, [lane, lane], [stale, fresh], ["dead", "delivered"],
+                                statuses=[404, 200], hands_back=False)
     connection.commit()
     assert [row[0] for row in rows] == [2]
     assert db.rows("SELECT state FROM postrider.delivery ORDER BY id") == [
@@ -422,9 +419,7 @@ def test_a_change_and_a_record_that_disables_do_not_wait_for_each_other(
     statement.statement(changing, "subscription_hold", None, subscription[1])
 
     def disable():
-        statement.statement(recording, "lane_hold", [lane])
-        statement.statement(recording, "delivery_record", [lane], [token], [1], ["dead"], [0],
-                            ["answered"], [410], [1], [None], [None], [True], True, MARGIN)
+        record(recording, lane, token, "dead", statuses=[410], disables=True)
         settle(recording, subscription[1], lane, -1)
         recording.commit()
 

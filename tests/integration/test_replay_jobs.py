@@ -1,7 +1,7 @@
 """Replays in the background: each step is one transaction, and moves the cursor on."""
 
 from .replaying import Queue, run
-from .statement import statement
+from .statement import record, statement
 
 DAY = 86400 * 1_000_000
 
@@ -154,9 +154,7 @@ def test_it_begins_when_what_was_under_way_is_committed(queue, other, db):
     queue.die("one")
     queue.accept("two")
     (lane, token, _), = queue.claim()
-    statement(other, "lane_hold", [lane])
-    statement(other, "delivery_record", [lane], [token], [1], ["dead"], [0], ["answered"],
-              [400], [1000], [None], [None], [False], False, 5_000_000)
+    record(other, lane, token, "dead", statuses=[400], hands_back=False)
     job = queue.start("dead")
     assert queue.step()["did"] == 0
     other.commit()

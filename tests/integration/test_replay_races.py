@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from .replaying import Queue
-from .statement import MARGIN, announce, append, statement
+from .statement import announce, append, record, statement
 from .wait import until
 
 SEEDS = 6
@@ -43,9 +43,7 @@ def waits(db, cluster):
 
 def outcome(connection, lease, verdict):
     lane, token, _ = lease
-    statement(connection, "lane_hold", [lane])
-    statement(connection, "delivery_record", [lane], [token], [1], [verdict], [0],
-              ["answered"], [200], [1000], [None], [None], [False], False, MARGIN)
+    record(connection, lane, token, verdict, hands_back=False)
 
 
 def test_a_lane_that_acceptance_is_just_making_is_waited_for(queue, other, waits):

@@ -142,7 +142,7 @@ def test_retry_after_is_honoured_up_to_the_cap(api, make_dispatch, db, endpoint)
     for attempts, wait in (2, 5000), (3, 400), (4, 800):
         # The wait itself is not ours to sit out.
         db.execute("UPDATE postrider.lane SET due_at = now() WHERE due_at IS NOT NULL")
-        db.execute("UPDATE postrider.turn SET wake_at = now() WHERE rest = 'idle'")
+        db.execute("UPDATE postrider.turn SET wake_at = now() WHERE wake_at IS NOT NULL")
         db.execute("NOTIFY postrider_work")
         found = until(lambda: (h := head(db)) and h[0] == attempts and h,
                       f"attempt {attempts} has failed")

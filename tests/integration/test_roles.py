@@ -12,12 +12,13 @@ from .wait import until
 TABLES = ["tenant", "api_key", "subscription", "subscription_pattern",
           "subscription_secret", "turn", "event", "delivery", "lane", "attempt",
           "dead_letter", "audit", "schema_migration"]
-VIEWS = ["deliveries", "backlog", "dead_letters", "endpoint_health", "stuck"]
+VIEWS = ["deliveries", "assets", "backlog", "dead_letters", "endpoint_health", "stuck"]
 
 MAY_READ = {
-    "postrider_reader": {"attempt", "schema_migration"},
+    "postrider_reader": {"schema_migration"},
     "postrider_ingest": {"tenant", "api_key", "subscription", "subscription_pattern", "turn",
-                         "event", "delivery", "lane", "dead_letter", "schema_migration"},
+                         "event", "delivery", "lane", "attempt", "dead_letter",
+                         "schema_migration"},
     "postrider_dispatch": {"subscription", "subscription_secret", "turn", "event",
                            "delivery", "lane", "attempt", "dead_letter",
                            "schema_migration"},
@@ -26,6 +27,12 @@ MAY_READ = {
 MUST_FAIL = {
     "postrider_reader": [
         "UPDATE postrider.turn SET rest = NULL, entered_at = now()",
+        "SELECT id FROM postrider.subscription",
+        "SELECT headers FROM postrider.subscription",
+        "SELECT name FROM postrider.subscription_secret",
+        "SELECT public_key FROM postrider.subscription_secret",
+        "SELECT headers FROM postrider.attempt",
+        "SELECT excerpt FROM postrider.attempt",
         "DELETE FROM postrider.attempt",
         "INSERT INTO postrider.audit (actor, action, subject) VALUES ('x', 'x', 'x')",
     ],
@@ -33,6 +40,10 @@ MUST_FAIL = {
         "UPDATE postrider.subscription SET tenant_id = 1",
         "DELETE FROM postrider.subscription",
         "SELECT sealed FROM postrider.subscription_secret",
+        "SELECT nonce FROM postrider.subscription_secret",
+        "UPDATE postrider.subscription_secret SET sealed = ''",
+        "UPDATE postrider.subscription_secret SET kind = 'secret'",
+        "UPDATE postrider.subscription_secret SET subscription_id = 1",
         "UPDATE postrider.turn SET tenant_id = 1",
         "UPDATE postrider.delivery SET event_no = 1",
         "DELETE FROM postrider.delivery",
@@ -47,6 +58,10 @@ MUST_FAIL = {
     ],
     "postrider_dispatch": [
         "UPDATE postrider.subscription SET url = ''",
+        "UPDATE postrider.subscription SET headers = '{}'",
+        "UPDATE postrider.subscription SET tls_ca = NULL",
+        "UPDATE postrider.subscription_secret SET expires_at = NULL",
+        "DELETE FROM postrider.subscription_secret",
         "UPDATE postrider.delivery SET event_no = 1",
         "UPDATE postrider.turn SET subscription_id = 1",
         "UPDATE postrider.event SET event_id = ''",
@@ -93,22 +108,24 @@ def test_each_role_is_refused_what_is_not_its_job(as_role):
 
 def test_the_reader_sees_the_views_and_no_secret_or_payload_in_them(
         api, dispatch, db, as_role, endpoint):
-    api.subscribe(endpoint.url)
+    api.subscribe(endpoint.url, headers={"x-plain": "tell-nobody"},
+                  secret_headers={"x-secret": "tell-nobody"})
     api.event({"payload": "tell-nobody"})
     until(lambda: db.value("SELECT state FROM postrider.deliveries") == "delivered",
           "it is delivered")
     for view in VIEWS:
-        columns = [column.name for column in
-                   as_role("postrider_reader", f"SELECT * FROM postrider.{view}").description]
-        assert not {"body", "sealed", "hash", "nonce", "fingerprint"} & set(columns)
-    seen = db.rows("SELECT * FROM postrider.deliveries")
-    assert seen and "tell-nobody" not in str(seen)
+        cursor = as_role("postrider_reader", f"SELECT * FROM postrider.{view}")
+        columns = {column.name for column in cursor.description}
+        assert not {"body", "sealed", "hash", "nonce", "fingerprint", "headers", "tls_ca",
+                    "tls_certificate", "key_id", "public_key"} & columns
+        assert "tell-nobody" not in str(db.rows(f"SELECT * FROM postrider.{view}"))
+    assert db.rows("SELECT * FROM postrider.deliveries")
 
 
 def test_nobody_else_gets_in(db, cluster):
-    db.execute("DO $$ BEGIN CREATE ROLE stranger; EXCEPTION WHEN duplicate_object THEN"
+    db.execute("DO $$ BEGIN CREATE ROLE passer_by; EXCEPTION WHEN duplicate_object THEN"
                " NULL; END $$")
     with cluster.connect(db.name) as connection:
-        connection.execute("SET ROLE stranger")
+        connection.execute("SET ROLE passer_by")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT * FROM postrider.deliveries")

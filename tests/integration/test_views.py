@@ -95,12 +95,12 @@ class Subscription:
             rest(self.db.connection, self.id)
         return leases
 
-    def record(self, verdict, says, wait_us=HOUR):
+    def record(self, verdict, says, wait_us=HOUR, slows=None):
         """Claim all that is due, and record one outcome for each."""
         for lane, token in self.claim().items():
             with self.db.connection.transaction():
                 record(self.db.connection, lane, token, verdict, wait_us)
-                settle(self.db.connection, self.id, lane, says)
+                settle(self.db.connection, self.id, lane, says, slows, 0)
         with self.db.connection.transaction():
             rest(self.db.connection, self.id)
 
@@ -202,6 +202,37 @@ def test_a_subscription_at_its_rate_says_until_when(db, subscription, reader):
     [waits] = reader.ask("What waits, and why?", 2)
     assert (waits["why"], waits["until"], waits["rate_per_second"]) == ("rate", wake_at, 0.01)
     assert ("e2", "pending", "rate") in deliveries(reader)
+
+
+def test_an_endpoint_that_asks_for_less_is_shown_and_is_not_stuck(db, subscription, reader):
+    s = subscription(max_in_flight=10)
+    for asset in "abcd":
+        s.accept(f"e-{asset}", asset)
+    s.record("retry", -1, slows=2 * HOUR)
+    s.accept("e-e", "e")
+    wake_at = db.value("SELECT wake_at FROM postrider.turn")
+    assert {why for _, _, why in deliveries(reader)} == {"slowed"}
+    assert {row["until"] for row in reader.rows("SELECT until FROM postrider.assets")} == {wake_at}
+    [waits] = reader.ask("What waits, and why?", 2)
+    assert (waits["why"], waits["until"], waits["in_flight_limit"]) == ("slowed", wake_at, 1)
+    [asks] = reader.ask("Which endpoints ask for less?")
+    assert (asks["slowed_to"], asks["slowed_until"], asks["in_flight_limit"]) == (1, wake_at, 1)
+    assert reader.ask("Is anything stuck?") == []
+    s.set("due_at = now() - interval '2 minutes'")
+    assert reader.ask("Is anything stuck?") == []
+    db.execute("UPDATE postrider.turn SET wake_at = now() - interval '2 minutes'")
+    assert [row["count"] for row in reader.ask("Is anything stuck?")] == [5]
+
+
+def test_a_lower_limit_is_the_one_that_is_shown(db, subscription, reader):
+    s = subscription(max_in_flight=10)
+    s.accept("e1")
+    db.execute("UPDATE postrider.turn SET slowed_to = 3.9")
+    assert reader.row("SELECT in_flight_limit FROM postrider.backlog")["in_flight_limit"] == 3
+    [asks] = reader.ask("Which endpoints ask for less?")
+    assert (asks["slowed_to"], asks["slowed_until"], asks["in_flight_limit"]) == (3, None, 3)
+    db.execute("UPDATE postrider.turn SET circuit = 'open'")
+    assert reader.row("SELECT in_flight_limit FROM postrider.backlog")["in_flight_limit"] == 1
 
 
 def test_an_open_circuit_says_when_it_is_tried_and_what_the_error_was(db, subscription, reader):
@@ -343,7 +374,8 @@ def test_no_view_has_a_column_for_a_secret_or_a_payload(db):
         "   AND table_name = ANY (%s)", (list(VIEWS),))}
     assert {"event_id", "why"} <= columns
     assert not {name for name in columns
-                if re.search("body|seal|secret|nonce|hash|fingerprint|token|key", name)}
+                if re.search("body|seal|secret|nonce|hash|fingerprint|token|key|header|excerpt",
+                             name)}
 
 
 def test_the_reader_reads_what_the_page_names_and_nothing_below(reader):
@@ -351,7 +383,11 @@ def test_the_reader_reads_what_the_page_names_and_nothing_below(reader):
                   "subscription_secret", "api_key"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             reader.rows(f"SELECT * FROM postrider.{table}")
-    for view in (*VIEWS, "attempt", "replay", "replay_job", "cancelling", "retention_late"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        reader.rows("SELECT excerpt FROM postrider.attempt")
+    reader.rows("SELECT attempt, reason, dns_us, receive_us FROM postrider.attempt")
+    assert "`attempt`" in README
+    for view in (*VIEWS, "replay", "replay_job", "cancelling", "retention_late"):
         assert f"`{view}`" in README
         assert reader.rows(f"SELECT * FROM postrider.{view}") == []
     assert len(reader.rows("SELECT what FROM postrider.retention")) == 2
@@ -361,9 +397,9 @@ def test_every_reason_to_wait_is_explained(db):
     written = " ".join(text for text, in db.rows(
         "SELECT pg_get_functiondef('postrider.why'::regproc)"))
     words = set(re.findall(r"(?:THEN|ELSE) '([a-z ]+)'::text", written)) | {
-        "order", "paused", "disabled", "deleted", "limit", "rate"}
+        "order", "paused", "disabled", "deleted", "limit", "rate", "slowed"}
     explained = set(re.findall(r"`([a-z ]+)`", README))
-    assert len(words) == 11 and words - explained == set()
+    assert len(words) == 12 and words - explained == set()
 
 
 def test_the_doctor_misses_a_right_of_the_reader(db, cli):
@@ -442,6 +478,7 @@ SELECT id, 1, now() - (:n * 1000 - id) * interval '1 s', 'HTTP status 422'
 INSERT INTO postrider.attempt (delivery_id, generation, attempt, status, ended, worker, started_at)
 SELECT id, 1, 1, 503, 'answered', 'w', now() FROM made WHERE attempts = 1;
 UPDATE postrider.turn SET failures = subscription_id % 20 WHERE subscription_id > 3;
+UPDATE postrider.turn SET slowed_to = 5 WHERE subscription_id % 20 = 1;
 UPDATE postrider.lane
    SET due_at = NULL, leased_at = now(), look_at = now() + interval '1 hour',
        lease_until = now() + interval '1 hour', lease_token = gen_random_uuid(), lease_worker = 'w'

@@ -29,7 +29,7 @@ CALL = re.compile(r"(?<![\w.>])(" + "|".join(CALLS) + r")\s*\(")
 
 # What the libraries that we link export begins so.
 FOREIGN = re.compile(
-    r"^(event|evhttp|evbuffer|bufferevent|evutil|evdns|curl|PQ\w*"
+    r"^(event|evhttp|evbuffer|bufferevent|evutil|evdns|ares|curl|PQ\w*"
     r"|json_object|json_tokener|json_util|json_c|json_pointer|json_patch)_\w*\(", re.MULTILINE)
 
 # Spelled so that this file does not find itself.

@@ -22,6 +22,7 @@ ALL = set(ROOMS)
 LIBRARIES = (
     ("libpq", r"(libpq|postgres_ext|pg_config)", r"PQ|POSTGRES\w*", {"pg"}),
     ("libcurl", r"curl/", r"CURL\w*", {"http"}),
+    ("c-ares", r"ares(_\w+)?\.h", r"C?ARES", {"http"}),
     ("http-parser", r"http_parser\.h", r"HTTP_?PARSER\w*", {"http"}),
     ("evhttp", r"ev(ent2/)?http", r"^$", {"http"}),
     ("libevent", r"(event2/|event\.h|evutil)", r"EVENT\w*", ALL - {"base", "core"}),

@@ -9,9 +9,8 @@
 #include <cmocka.h>
 
 #include "core/address.h"
+#include "special_ranges.h"
 #include "suite.h"
-
-#define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
 union address {
 	struct sockaddr any;
@@ -45,91 +44,148 @@ special(const char *text)
 	return address_judge(&address.any, &why) == ADDRESS_GLOBAL ? NULL : why;
 }
 
-/* Every row of IANA's special-purpose registries, by first and last address,
- * and what else is no global unicast. */
-static const struct {
-	const char *row, *first, *last;
-} registry[] = {
-	{ "this network 0.0.0.0/8", "0.0.0.0", "0.255.255.255" },
-	{ "this host 0.0.0.0/32", "0.0.0.0", "0.0.0.0" },
-	{ "private-use 10.0.0.0/8", "10.0.0.0", "10.255.255.255" },
-	{ "shared 100.64.0.0/10", "100.64.0.0", "100.127.255.255" },
-	{ "loopback 127.0.0.0/8", "127.0.0.0", "127.255.255.255" },
-	{ "link local 169.254.0.0/16", "169.254.0.0", "169.254.255.255" },
-	{ "private-use 172.16.0.0/12", "172.16.0.0", "172.31.255.255" },
-	{ "protocols 192.0.0.0/24", "192.0.0.0", "192.0.0.255" },
-	{ "continuity 192.0.0.0/29", "192.0.0.0", "192.0.0.7" },
-	{ "dummy 192.0.0.8/32", "192.0.0.8", "192.0.0.8" },
-	{ "PCP anycast 192.0.0.9/32", "192.0.0.9", "192.0.0.9" },
-	{ "TURN anycast 192.0.0.10/32", "192.0.0.10", "192.0.0.10" },
-	{ "NAT64 discovery 192.0.0.170", "192.0.0.170", "192.0.0.171" },
-	{ "TEST-NET-1 192.0.2.0/24", "192.0.2.0", "192.0.2.255" },
-	{ "AS112-v4 192.31.196.0/24", "192.31.196.0", "192.31.196.255" },
-	{ "AMT 192.52.193.0/24", "192.52.193.0", "192.52.193.255" },
-	{ "6to4 relay 192.88.99.0/24", "192.88.99.0", "192.88.99.255" },
-	{ "6a44 relay 192.88.99.2/32", "192.88.99.2", "192.88.99.2" },
-	{ "private-use 192.168.0.0/16", "192.168.0.0", "192.168.255.255" },
-	{ "AS112 192.175.48.0/24", "192.175.48.0", "192.175.48.255" },
-	{ "benchmarking 198.18.0.0/15", "198.18.0.0", "198.19.255.255" },
-	{ "TEST-NET-2 198.51.100.0/24", "198.51.100.0", "198.51.100.255" },
-	{ "TEST-NET-3 203.0.113.0/24", "203.0.113.0", "203.0.113.255" },
-	{ "multicast 224.0.0.0/4", "224.0.0.0", "239.255.255.255" },
-	{ "reserved 240.0.0.0/4", "240.0.0.0", "255.255.255.255" },
-	{ "broadcast 255.255.255.255", "255.255.255.255", "255.255.255.255" },
-	{ "a cloud's platform", "168.63.129.16", "168.63.129.16" },
+static enum address_kind
+judge(const struct special_octets *octets)
+{
+	union address address;
+	const char *why = NULL;
+	enum address_kind kind;
 
-	{ "loopback ::1/128", "::1", "::1" },
-	{ "unspecified ::/128", "::", "::" },
-	{ "compatible ::/96", "::2", "::ffff:ffff" },
-	{ "mapped ::ffff:0:0/96", "::ffff:0.0.0.0", "::ffff:255.255.255.255" },
-	{ "translated ::ffff:0:0:0/96", "::ffff:0:0:0", "::ffff:0:ffff:ffff" },
-	{ "NAT64 64:ff9b::/96", "64:ff9b::", "64:ff9b::ffff:ffff" },
-	{ "local NAT64 64:ff9b:1::/48",
-	    "64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff" },
-	{ "discard-only 100::/64", "100::", "100::ffff:ffff:ffff:ffff" },
-	{ "dummy 100:0:0:1::/64",
-	    "100:0:0:1::", "100:0:0:1:ffff:ffff:ffff:ffff" },
-	{ "protocols 2001::/23",
-	    "2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "Teredo 2001::/32",
-	    "2001::", "2001:0:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "PCP anycast 2001:1::1/128", "2001:1::1", "2001:1::1" },
-	{ "TURN anycast 2001:1::2/128", "2001:1::2", "2001:1::2" },
-	{ "DNS-SD anycast 2001:1::3/128", "2001:1::3", "2001:1::3" },
-	{ "benchmarking 2001:2::/48",
-	    "2001:2::", "2001:2:0:ffff:ffff:ffff:ffff:ffff" },
-	{ "AMT 2001:3::/32",
-	    "2001:3::", "2001:3:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "AS112-v6 2001:4:112::/48",
-	    "2001:4:112::", "2001:4:112:ffff:ffff:ffff:ffff:ffff" },
-	{ "ORCHID 2001:10::/28",
-	    "2001:10::", "2001:1f:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "ORCHIDv2 2001:20::/28",
-	    "2001:20::", "2001:2f:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "drone remote ID 2001:30::/28",
-	    "2001:30::", "2001:3f:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "documentation 2001:db8::/32",
-	    "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "6to4 2002::/16",
-	    "2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "AS112 2620:4f:8000::/48",
-	    "2620:4f:8000::", "2620:4f:8000:ffff:ffff:ffff:ffff:ffff" },
-	{ "documentation 3fff::/20",
-	    "3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "segment routing 5f00::/16",
-	    "5f00::", "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "unique local fc00::/7",
-	    "fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "link local fe80::/10",
-	    "fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "site local fec0::/10",
-	    "fec0::", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "multicast ff00::/8",
-	    "ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" },
-	{ "below 2000::/3", "1fff::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:1" },
-	{ "above 2000::/3", "4000::", "5eff::1" },
-	{ "ISATAP", "2606:4700::5efe:808:808", "2606:4700::200:5efe:a00:1" },
+	memset(&address, 0, sizeof(address));
+	if (octets->size == 4) {
+		address.v4.sin_family = AF_INET;
+		memcpy(&address.v4.sin_addr, octets->at, 4);
+	} else {
+		address.v6.sin6_family = AF_INET6;
+		memcpy(&address.v6.sin6_addr, octets->at, 16);
+	}
+	kind = address_judge(&address.any, &why);
+	assert_true(kind == ADDRESS_GLOBAL || why != NULL);
+	return kind;
+}
+
+/* All bits behind the prefix set. */
+static void
+go_to_last(struct special_octets *octets, int prefix)
+{
+	for (int i = prefix; i < octets->size * 8; i++)
+		octets->at[i / 8] |= (unsigned char)(1 << (7 - i % 8));
+}
+
+/* One up or down; all ones is followed by zero. */
+static void
+step(struct special_octets *octets, int by)
+{
+	for (int i = octets->size - 1; i >= 0; i--) {
+		octets->at[i] = (unsigned char)(octets->at[i] + by);
+		if (octets->at[i] != (by > 0 ? 0 : 0xff))
+			return;
+	}
+}
+
+static void
+check_rows(const struct special_range *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct special_octets first, last, before, after;
+		int prefix = special_read(&first, rows[i].range);
+
+		last = first;
+		go_to_last(&last, prefix);
+		before = first;
+		step(&before, -1);
+		after = last;
+		step(&after, 1);
+		if (judge(&first) == ADDRESS_GLOBAL ||
+		    judge(&last) == ADDRESS_GLOBAL)
+			fail_msg("allowed: %s, %s (RFC %s)", rows[i].range,
+			    rows[i].name, rows[i].rfc);
+		if (judge(&first) != special_judge(&first) ||
+		    judge(&last) != special_judge(&last) ||
+		    judge(&before) != special_judge(&before) ||
+		    judge(&after) != special_judge(&after))
+			fail_msg("judged otherwise: an end or a neighbour of "
+				 "%s, %s (RFC %s)",
+			    rows[i].range, rows[i].name, rows[i].rfc);
+	}
+}
+
+/* 192.0.0.170 and 171 are one row there and two here. */
+static void
+test_each_row_of_ianas_ipv4_registry_is_refused_from_end_to_end(void **state)
+{
+	(void)state;
+	assert_int_equal(LENGTH(iana4), 26);
+	check_rows(iana4, LENGTH(iana4));
+}
+
+static void
+test_each_row_of_ianas_ipv6_registry_is_refused_from_end_to_end(void **state)
+{
+	(void)state;
+	assert_int_equal(LENGTH(iana6), 25);
+	check_rows(iana6, LENGTH(iana6));
+}
+
+static void
+test_what_is_in_no_registry_is_refused_from_end_to_end(void **state)
+{
+	(void)state;
+	check_rows(unregistered, LENGTH(unregistered));
+}
+
+/* 8.8.8.8, 10.0.0.1 and 127.0.0.1, in each way to write one into IPv6. */
+static const struct {
+	const char *way, *global, *private, *loopback;
+} embedded[] = {
+	{ "mapped", "::ffff:808:808", "::ffff:a00:1", "::ffff:7f00:1" },
+	{ "compatible", "::808:808", "::a00:1", "::7f00:1" },
+	{ "translated", "::ffff:0:808:808", "::ffff:0:a00:1",
+	    "::ffff:0:7f00:1" },
+	{ "NAT64", "64:ff9b::808:808", "64:ff9b::a00:1", "64:ff9b::7f00:1" },
+	{ "local NAT64", "64:ff9b:1::808:808", "64:ff9b:1::a00:1",
+	    "64:ff9b:1::7f00:1" },
+	{ "local NAT64, /48", "64:ff9b:1:808:8:800::", "64:ff9b:1:a00:0:100::",
+	    "64:ff9b:1:7f00:0:100::" },
+	{ "6to4", "2002:808:808::1", "2002:a00:1::1", "2002:7f00:1::1" },
+	{ "Teredo server", "2001:0:808:808::1", "2001:0:a00:1::1",
+	    "2001:0:7f00:1::1" },
+	{ "Teredo client", "2001::8000:0:f7f7:f7f7", "2001::8000:0:f5ff:fffe",
+	    "2001::8000:0:80ff:fffe" },
+	{ "ISATAP", "2606:4700::5efe:808:808", "2606:4700::5efe:a00:1",
+	    "2606:4700::5efe:7f00:1" },
+	{ "ISATAP, universal", "2606:4700::200:5efe:808:808",
+	    "2606:4700::200:5efe:a00:1", "2606:4700::200:5efe:7f00:1" },
 };
+
+static void
+test_no_way_to_write_ipv4_into_ipv6_is_allowed(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LENGTH(embedded); i++)
+		if (special(embedded[i].global) == NULL ||
+		    special(embedded[i].private) == NULL ||
+		    special(embedded[i].loopback) == NULL)
+			fail_msg("allowed: %s", embedded[i].way);
+}
+
+/* An allow-list opens private and loopback addresses, and only these. */
+static void
+test_an_address_inside_another_is_neither_private_nor_loopback(void **state)
+{
+	const char *why;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(embedded); i++) {
+		union address private = address_of(embedded[i].private);
+		union address loopback = address_of(embedded[i].loopback);
+
+		assert_int_equal(
+		    address_judge(&private.any, &why), ADDRESS_BANNED);
+		assert_int_equal(
+		    address_judge(&loopback.any, &why), ADDRESS_BANNED);
+	}
+}
 
 static const char *const neighbours[] = { "1.0.0.0", "9.255.255.255",
 	"11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
@@ -147,16 +203,6 @@ static const char *const neighbours[] = { "1.0.0.0", "9.255.255.255",
 	"2620:4f:7fff:ffff:ffff:ffff:ffff:ffff",
 	"2620:4f:8001::", "3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
 	"3fff:1000::" };
-
-static void
-test_every_special_range_is_refused_from_end_to_end(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < LENGTH(registry); i++)
-		if (special(registry[i].first) == NULL ||
-		    special(registry[i].last) == NULL)
-			fail_msg("allowed: %s", registry[i].row);
-}
 
 static void
 test_the_neighbours_of_special_ranges_are_allowed(void **state)
@@ -216,7 +262,15 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
-		    test_every_special_range_is_refused_from_end_to_end),
+		    test_each_row_of_ianas_ipv4_registry_is_refused_from_end_to_end),
+		cmocka_unit_test(
+		    test_each_row_of_ianas_ipv6_registry_is_refused_from_end_to_end),
+		cmocka_unit_test(
+		    test_what_is_in_no_registry_is_refused_from_end_to_end),
+		cmocka_unit_test(
+		    test_no_way_to_write_ipv4_into_ipv6_is_allowed),
+		cmocka_unit_test(
+		    test_an_address_inside_another_is_neither_private_nor_loopback),
 		cmocka_unit_test(
 		    test_the_neighbours_of_special_ranges_are_allowed),
 		cmocka_unit_test(test_the_reason_names_the_range),

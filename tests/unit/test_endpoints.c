@@ -97,6 +97,30 @@ test_idle_endpoints_are_let_go(void **state)
 	endpoints_free(endpoints);
 }
 
+static void
+test_one_that_lacks_a_key_is_soon_asked_for_again(void **state)
+{
+	struct endpoints *endpoints = make();
+	struct endpoint_ref *lacking, *other;
+
+	(void)state;
+	put(endpoints, 7, 1);
+	put(endpoints, 8, 1);
+	lacking = endpoints_hold(endpoints, 7, 1);
+	other = endpoints_hold(endpoints, 8, 1);
+	lacking->endpoint->missing_key[0] = 'f';
+	assert_ptr_equal(endpoints_hold(endpoints, 7, 1), lacking);
+	lacking->known_at -= 3 * USEC_PER_SEC;
+	other->known_at -= 3 * USEC_PER_SEC;
+	assert_null(endpoints_hold(endpoints, 7, 1));
+	assert_ptr_equal(endpoints_hold(endpoints, 8, 1), other);
+	for (int i = 0; i < 2; i++) {
+		endpoints_release(lacking);
+		endpoints_release(other);
+	}
+	endpoints_free(endpoints);
+}
+
 int
 main(void)
 {
@@ -105,6 +129,8 @@ main(void)
 		cmocka_unit_test(
 		    test_a_newer_one_takes_its_place_and_the_old_one_lives_while_held),
 		cmocka_unit_test(test_idle_endpoints_are_let_go),
+		cmocka_unit_test(
+		    test_one_that_lacks_a_key_is_soon_asked_for_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,20 +2,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/seal.h"
-
-#define DIGITS                                                                 \
-	"00112233445566778899aabbccddeeff0123456789abcdefFEDCBA9876543210"
 
 static const struct seal_key key = { .bytes =
 					 "a key of thirty-two bytes, no 1" };
@@ -35,7 +28,7 @@ seal(int64_t owner, const void *secret, size_t len)
 	struct err err;
 
 	assert_int_equal(seal_close(&sealed.bytes, sealed.nonce, &key, owner,
-			     secret, len, &err),
+			     "label", secret, len, &err),
 	    0);
 	assert_int_equal(sealed.bytes.len, len + SEAL_TAG);
 	return sealed;
@@ -49,7 +42,7 @@ assert_does_not_open(
 	struct err err = { 0 };
 
 	buf_puts(&out, "before");
-	assert_int_equal(seal_open(&out, sealed->nonce, with, owner,
+	assert_int_equal(seal_open(&out, sealed->nonce, with, owner, "label",
 			     sealed->bytes.data, sealed->bytes.len, &err),
 	    -1);
 	assert_int_equal(err.code, ERR_BROKEN);
@@ -79,7 +72,7 @@ test_what_is_sealed_opens_to_the_same_bytes(void **state)
 
 		print_message("%s\n", rows[i].label);
 		buf_puts(&out, "+");
-		assert_int_equal(seal_open(&out, sealed.nonce, &key, 7,
+		assert_int_equal(seal_open(&out, sealed.nonce, &key, 7, "label",
 				     sealed.bytes.data, sealed.bytes.len, &err),
 		    0);
 		assert_int_equal(out.len, 1 + rows[i].len);
@@ -168,7 +161,7 @@ test_a_secret_that_is_too_long_is_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(seal_close(&out, sealed.nonce, &key, 1, secret,
+	assert_int_equal(seal_close(&out, sealed.nonce, &key, 1, "", secret,
 			     sizeof(secret), &err),
 	    -1);
 	assert_int_equal(err.code, ERR_REFUSED);
@@ -177,105 +170,42 @@ test_a_secret_that_is_too_long_is_refused(void **state)
 	buf_fini(&out);
 }
 
-/* Write `text` to a new file of this mode; its path is in `path`. */
+/* What is the old form of a signing secret opens with an empty label. */
 static void
-write_key(char path[], const char *text, mode_t mode)
+test_what_was_sealed_before_there_were_labels_opens_with_none(void **state)
 {
-	int fd = mkstemp(path);
-	size_t len = strlen(text);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, len), len);
-	assert_int_equal(fchmod(fd, mode), 0);
-	assert_int_equal(close(fd), 0);
-}
-
-static void
-test_a_key_is_64_hex_digits_in_a_file_of_ones_own(void **state)
-{
-	static const struct {
-		const char *label, *text;
-		mode_t mode;
-		bool is_good;
-	} rows[] = {
-		{ "digits", DIGITS, 0600, true },
-		{ "and a newline", DIGITS "\n", 0600, true },
-		{ "read only", DIGITS, 0400, true },
-		{ "for a group to read", DIGITS, 0640, true },
-		{ "for a group to write", DIGITS, 0620, false },
-		{ "for all to read", DIGITS, 0604, false },
-		{ "for all to write", DIGITS, 0602, false },
-		{ "empty", "", 0600, false },
-		{ "a digit short", &DIGITS[1], 0600, false },
-		{ "a digit more", DIGITS "0", 0600, false },
-		{ "two newlines", DIGITS "\n\n", 0600, false },
-		{ "a blank", " " DIGITS, 0600, false },
-		{ "no hex", "g" DIGITS, 0600, false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		char path[] = "/tmp/test_seal.XXXXXX";
-		struct seal_key read = { 0 };
-		struct err err = { 0 };
-		int result;
-
-		print_message("%s\n", rows[i].label);
-		write_key(path, rows[i].text, rows[i].mode);
-		result = seal_key_read(&read, path, &err);
-		(void)unlink(path);
-		assert_int_equal(result, rows[i].is_good ? 0 : -1);
-		if (rows[i].is_good) {
-			assert_int_equal(read.bytes[1], 0x11);
-			assert_int_equal(read.bytes[31], 0x10);
-			assert_int_equal(strlen(read.id), SEAL_KEY_ID);
-		} else {
-			assert_int_equal(err.code, ERR_BROKEN);
-			assert_null(strstr(err.text, "0011223344"));
-		}
-		seal_key_fini(&read);
-	}
-}
-
-static void
-test_a_key_that_is_not_there_is_a_broken_installation(void **state)
-{
-	struct seal_key read;
+	static const unsigned char nonce[SEAL_NONCE] = { 1 };
+	static const unsigned char sealed[] = { 0xe4, 0xe1, 0x0a, 0x47, 0xfd,
+		0x08, 0x2e, 0x5d, 0xf2, 0xc7, 0x21, 0x9c, 0xe6, 0xc5, 0x3d,
+		0x6b, 0x78, 0x14, 0x8d, 0xbc, 0x09, 0xd6 };
+	struct buf out = { 0 };
 	struct err err;
 
 	(void)state;
-	assert_int_equal(seal_key_read(&read, "/nonexistent/key", &err), -1);
-	assert_int_equal(err.code, ERR_BROKEN);
-	assert_non_null(strstr(err.text, "/nonexistent/key"));
+	assert_int_equal(
+	    seal_open(&out, nonce, &key, 7, "", sealed, sizeof(sealed), &err),
+	    0);
+	assert_string_equal(buf_text(&out), "secret");
+	buf_wipe(&out);
 }
 
-/* The id of the key in a file with `text`. */
 static void
-read_id(char id[SEAL_KEY_ID + 1], const char *text)
+test_a_secret_passed_off_as_another_kind_does_not_open(void **state)
 {
-	char path[] = "/tmp/test_seal.XXXXXX";
-	struct seal_key read;
+	static const char *const labels[] = { "", "labe", "labell", "Label" };
+	struct sealed sealed = seal(1, "secret", 6);
+	struct buf out = { 0 };
 	struct err err;
 
-	write_key(path, text, 0600);
-	assert_int_equal(seal_key_read(&read, path, &err), 0);
-	(void)unlink(path);
-	memcpy(id, read.id, sizeof(read.id));
-}
-
-static void
-test_an_id_tells_keys_apart_and_is_the_same_each_time(void **state)
-{
-	char changed[] = DIGITS;
-	char id[3][SEAL_KEY_ID + 1];
-
 	(void)state;
-	changed[0] = '1';
-	read_id(id[0], DIGITS);
-	read_id(id[1], DIGITS "\n");
-	read_id(id[2], changed);
-	assert_string_equal(id[0], id[1]);
-	assert_string_not_equal(id[0], id[2]);
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+		assert_int_equal(
+		    seal_open(&out, sealed.nonce, &key, 1, labels[i],
+			sealed.bytes.data, sealed.bytes.len, &err),
+		    -1);
+	assert_int_equal(out.len, 0);
+	buf_fini(&sealed.bytes);
+	buf_fini(&out);
 }
 
 int
@@ -292,11 +222,9 @@ main(void)
 		cmocka_unit_test(test_a_cut_or_impossible_length_does_not_open),
 		cmocka_unit_test(test_a_secret_that_is_too_long_is_refused),
 		cmocka_unit_test(
-		    test_a_key_is_64_hex_digits_in_a_file_of_ones_own),
+		    test_what_was_sealed_before_there_were_labels_opens_with_none),
 		cmocka_unit_test(
-		    test_a_key_that_is_not_there_is_a_broken_installation),
-		cmocka_unit_test(
-		    test_an_id_tells_keys_apart_and_is_the_same_each_time),
+		    test_a_secret_passed_off_as_another_kind_does_not_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include <cmocka.h>
+#include <curl/curl.h>
 
 #include "base/err.h"
 #include "core/target.h"
@@ -49,6 +51,13 @@ parse(struct target *out, const char *url, const struct target_policy *policy,
 	return target_parse(out, url, strlen(url), policy, err);
 }
 
+#define LABEL63                                                                \
+	"abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0"
+#define NAME254                                                                \
+	LABEL63                                                                \
+	"." LABEL63 "." LABEL63 "."                                            \
+	"abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrst.example"
+
 static const struct {
 	const char *url, *canonical; /* NULL: the same */
 } accepted[] = {
@@ -70,6 +79,40 @@ static const struct {
 	{ "https://93.184.216.34/", NULL },
 	{ "https://[2606:4700:0:0:0:0:0:ABCD]:443",
 	    "https://[2606:4700::abcd]/" },
+	{ "hTTpS://EXAMPLE.com:443/A?B", "https://example.com/A?B" },
+	{ "https://example.com:443", "https://example.com/" },
+	{ "https://example.com:443?x", "https://example.com/?x" },
+	{ "https://example.com/?", NULL },
+	{ "https://example.com//", NULL },
+	{ "https://example.com/%7Eme/%7eyou", NULL },
+	{ "https://example.com/?to=https://10.0.0.1/&x=[::1]", NULL },
+	{ "https://XN--BCHER-KVA.example/", "https://xn--bcher-kva.example/" },
+	{ "https://xn--strae-oqa.example/", NULL },
+	{ "https://1.example/", NULL },
+	{ "https://127-0-0-1.example/", NULL },
+	{ "https://10.example.com/", NULL },
+	{ "https://localhost.example.com/", NULL },
+	{ "https://a.b.c.d.e.f.g.example/", NULL },
+	{ "https://" LABEL63 ".example/", NULL },
+	/* What lies next to a special range. */
+	{ "https://1.0.0.0/", NULL },
+	{ "https://9.255.255.255/", NULL },
+	{ "https://11.0.0.0/", NULL },
+	{ "https://100.63.255.254/", NULL },
+	{ "https://100.128.0.1/", NULL },
+	{ "https://126.255.255.255/", NULL },
+	{ "https://128.0.0.1/", NULL },
+	{ "https://172.15.255.255/", NULL },
+	{ "https://172.32.0.0/", NULL },
+	{ "https://198.17.255.255/", NULL },
+	{ "https://198.20.0.0/", NULL },
+	{ "https://223.255.255.255/", NULL },
+	{ "https://[2001:4860:4860:0000:0000:0000:0000:8888]/",
+	    "https://[2001:4860:4860::8888]/" },
+	{ "https://[2001:200::1]/", NULL },
+	{ "https://[2003::1]/", NULL },
+	{ "https://[2606:4700::7f00:1]/", NULL },
+	{ "https://[3ffe::1]/", NULL },
 };
 
 static void
@@ -227,6 +270,159 @@ static const struct {
 	{ "https://[v1.fe80::a]/", "no plain IPv6" },
 	{ "https://[::1]x/", "between ]" },
 	{ "https://::1/", "host is missing" },
+	{ "https//example.com/", "https://" },
+	{ "https:\\\\example.com/", "0x5c" },
+	{ "https:/\\example.com/", "0x5c" },
+	{ "ws://example.com/", "https://" },
+	{ "wss://example.com/", "https://" },
+	{ "ldap://10.0.0.1/", "https://" },
+	{ "dict://127.0.0.1:11211/", "https://" },
+	{ "data:text/plain,x", "https://" },
+	{ "mailto:a@example.com", "https://" },
+	{ "https+x://example.com/", "https://" },
+	{ "view-source:https://example.com/", "https://" },
+	{ "HTTP://EXAMPLE.COM/", "http is refused" },
+	{ "http://[::1]/", "http is refused" },
+	{ "ht\ttps://example.com/", "0x09" },
+	{ "https://exam\nple.com/", "0x0a" },
+	{ "\x0bhttps://example.com/", "0x0b" },
+	{ "https://example.com/a b", "0x20" },
+	{ "https://example.com/\x1b[2J", "0x1b" },
+	{ "https://example.com/`", "0x60" },
+	{ "https://example.com/{x}", "0x7b" },
+	{ "https://example.com/a|b", "0x7c" },
+	{ "https://example.com/\"", "0x22" },
+	{ "https://example.com/a^b", "0x5e" },
+	{ "https://good.test@127.0.0.1/", "credentials" },
+	{ "https://127.0.0.1:443@good.test/", "credentials" },
+	{ "https://good.test:443@10.0.0.1/", "credentials" },
+	{ "https://a%40b@example.com/", "credentials" },
+	{ "https://127.0.0.1%20@example.com/", "credentials" },
+	{ "https://example.com:443:80/", "port must be" },
+	{ "https://example.com:00443/", "port must be" },
+	{ "https://example.com:-1/", "port must be" },
+	{ "https://example.com:443x/", "port must be" },
+	{ "https://example.com:0x1bb/", "port must be" },
+	{ "https://example.com:99999/", "port must be" },
+	{ "https://[2606:4700::1]:/", "port must be" },
+	{ "https://example.com:22/", "port 22" },
+	{ "https://example.com:5432/", "port 5432" },
+	{ "https://example.com:65535/", "port 65535" },
+	{ "https://example.com:1/", "port 1 " },
+	{ "https://.", "empty label" },
+	{ "https://../", "empty label" },
+	{ "https://intranet/", "one label" },
+	{ "https://ip6-localhost/", "one label" },
+	{ "https://db.cluster.local/", "local network" },
+	{ "https://a.b.internal/", "internal" },
+	{ "https://LOCALHOST/", "localhost" },
+	{ "https://x.LocalHost/", "localhost" },
+	{ "https://"
+	  "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz01."
+	  "example/",
+	    "63" },
+	{ "https://" NAME254 "/", "253" },
+	{ "https://exam!ple.com/", "no letter" },
+	{ "https://example.com%2f.example/", "no letter" },
+	{ "https://example.com%00.example/", "no letter" },
+	{ "https://%6c%6f%63%61%6c%68%6f%73%74/", "no letter" },
+	{ "https://example.com%23.example/", "no letter" },
+	{ "https://*.example/", "no letter" },
+	{ "https://exam\xc2\xadple.com/", "0xc2" },
+	{ "https://\xff.example/", "0xff" },
+	{ "https://xn--bcher-kva-.example/", "hyphen" },
+	{ "https://xn--0.example/", "punycode" },
+	{ "https://aa--bb.example/", "punycode" },
+	{ "https://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1/", "0xe2" },
+	{ "https://127\xe3\x80\x82"
+	  "0\xe3\x80\x82"
+	  "0\xe3\x80\x82"
+	  "1/",
+	    "0xe3" },
+	{ "https://\xd9\xa1.0.0.1/", "0xd9" },
+	{ "https://0x7f.0.0.1/", "odd spelling" },
+	{ "https://0177.0.0.1/", "odd spelling" },
+	{ "https://0177.1/", "odd spelling" },
+	{ "https://127.0.1/", "odd spelling" },
+	{ "https://127.0x0.0.1/", "odd spelling" },
+	{ "https://0x/", "odd spelling" },
+	{ "https://4294967296/", "odd spelling" },
+	{ "https://127.0.0.01/", "odd spelling" },
+	{ "https://00.0.0.0/", "odd spelling" },
+	{ "https://1.1.1/", "odd spelling" },
+	{ "https://08.8.8.8/", "odd spelling" },
+	{ "https://8.8.8.8./", "odd spelling" },
+	{ "https://0xa9fea9fe/", "odd spelling" },
+	{ "https://2852039166/", "odd spelling" },
+	{ "https://025177524776/", "odd spelling" },
+	{ "https://169.254.43518/", "odd spelling" },
+	{ "https://1.2.3.4.5.6/", "odd spelling" },
+	{ "https://127%2e0.0.1/", "odd spelling" },
+	{ "https://1..1/", "odd spelling" },
+	{ "https://-1/", "hyphen" },
+	{ "https://127.0.0.1-/", "hyphen" },
+	{ "https://0.0.0.1/", "0.0.0.0/8" },
+	{ "https://10.255.255.255/", "10.0.0.0/8" },
+	{ "https://100.127.255.254/", "100.64.0.0/10" },
+	{ "https://100.100.100.200/", "metadata" },
+	{ "https://127.255.255.254/", "loopback" },
+	{ "https://168.63.129.16/", "metadata" },
+	{ "https://169.254.0.1/", "link-local" },
+	{ "https://172.16.0.1/", "172.16.0.0/12" },
+	{ "https://172.31.255.255/", "172.16.0.0/12" },
+	{ "https://192.0.0.1/", "192.0.0.0/24" },
+	{ "https://192.0.0.192/", "192.0.0.0/24" },
+	{ "https://192.0.2.1/", "documentation" },
+	{ "https://192.31.196.1/", "AS112" },
+	{ "https://192.52.193.1/", "AMT" },
+	{ "https://192.88.99.1/", "6to4" },
+	{ "https://192.168.0.1/", "192.168.0.0/16" },
+	{ "https://192.175.48.1/", "AS112" },
+	{ "https://198.18.0.1/", "benchmarking" },
+	{ "https://198.19.255.255/", "benchmarking" },
+	{ "https://198.51.100.7/", "documentation" },
+	{ "https://203.0.113.7/", "documentation" },
+	{ "https://224.0.0.1/", "multicast" },
+	{ "https://239.255.255.255/", "multicast" },
+	{ "https://240.0.0.1/", "reserved" },
+	{ "https://255.255.255.255/", "reserved" },
+	{ "https://[0000:0000:0000:0000:0000:0000:0000:0001]/", "loopback" },
+	{ "https://[0:0:0:0:0:ffff:a9fe:a9fe]/", "mapped" },
+	{ "https://[::FFFF:808:808]/", "mapped" },
+	{ "https://[::127.0.0.1]/", "no plain IPv6" },
+	{ "https://[::7f00:1]/", "compatible" },
+	{ "https://[::ffff:0:7f00:1]/", "SIIT" },
+	{ "https://[64:ff9b::808:808]/", "NAT64" },
+	{ "https://[64:ff9b:1::7f00:1]/", "local NAT64" },
+	{ "https://[2002:808:808::]/", "6to4" },
+	{ "https://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/", "Teredo" },
+	{ "https://[2606:4700::200:5efe:a00:1]/", "ISATAP" },
+	{ "https://[fc00::1]/", "unique local" },
+	{ "https://[fd12:3456:789a::1]/", "unique local" },
+	{ "https://[fec0::1]/", "site-local" },
+	{ "https://[febf::1]/", "link-local" },
+	{ "https://[ff02::1]/", "multicast" },
+	{ "https://[100::1]/", "discard" },
+	{ "https://[100:0:0:1::1]/", "dummy" },
+	{ "https://[2001:2::1]/", "benchmarking" },
+	{ "https://[2001:20::1]/", "protocols" },
+	{ "https://[2001:db8::1]/", "documentation" },
+	{ "https://[3fff::1]/", "documentation" },
+	{ "https://[2620:4f:8000::1]/", "AS112" },
+	{ "https://[5f00::1]/", "segment routing" },
+	{ "https://[1fff::1]/", "2000::/3" },
+	{ "https://[4000::1]/", "2000::/3" },
+	{ "https://[fe80::1%lo]/", "no plain IPv6" },
+	{ "https://[::1%25]/", "no plain IPv6" },
+	{ "https://[::00001]/", "no plain IPv6" },
+	{ "https://[1:2:3:4:5:6:7:8:9]/", "no plain IPv6" },
+	{ "https://[1:2:3]/", "no plain IPv6" },
+	{ "https://[g::1]/", "no plain IPv6" },
+	{ "https://[2606:4700::1/", "bracket" },
+	{ "https://2606:4700::1/", "odd spelling" },
+	{ "https://[[2606:4700::1]]/", "between ]" },
+	{ "https://[93.184.216.34]/", "no plain IPv6" },
+	{ "https://x[::1]/", "no letter" },
 };
 
 static void
@@ -242,6 +438,55 @@ test_each_rule_refuses_with_its_reason(void **state)
 		assert_int_equal(err.code, ERR_REFUSED);
 		if (strstr(err.text, refused[i].reason) == NULL)
 			fail_msg("%s: %s", refused[i].url, err.text);
+	}
+}
+
+/* 150 rows at least, and none twice. */
+static void
+test_the_tables_are_as_long_as_they_look(void **state)
+{
+	(void)state;
+	assert_true(LENGTH(accepted) + LENGTH(refused) >= 150);
+	for (size_t i = 0; i < LENGTH(refused); i++)
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(refused[i].url, refused[j].url);
+}
+
+/* Of a URL in `parser`. */
+static void
+expect_part(CURLU *parser, CURLUPart part, const char *want)
+{
+	char *text = NULL;
+
+	assert_int_equal(
+	    curl_url_get(parser, part, &text, CURLU_DEFAULT_PORT), CURLUE_OK);
+	assert_string_equal(text, want);
+	curl_free(text);
+}
+
+/* Were it to read another host, all that was checked would be for nothing. */
+static void
+test_the_client_reads_the_same_from_what_is_accepted(void **state)
+{
+	struct target target;
+	struct err err;
+	char port[8];
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(accepted); i++) {
+		CURLU *parser = curl_url();
+
+		assert_int_equal(
+		    0, parse(&target, accepted[i].url, &production, &err));
+		assert_int_equal(
+		    curl_url_set(parser, CURLUPART_URL, target.url, 0),
+		    CURLUE_OK);
+		(void)snprintf(
+		    port, sizeof(port), "%u", (unsigned)target.site.port);
+		expect_part(parser, CURLUPART_SCHEME, "https");
+		expect_part(parser, CURLUPART_HOST, target.site.host);
+		expect_part(parser, CURLUPART_PORT, port);
+		curl_url_cleanup(parser);
 	}
 }
 
@@ -398,6 +643,9 @@ main(void)
 		cmocka_unit_test(test_what_is_accepted_has_one_form),
 		cmocka_unit_test(test_the_parts_of_a_target_are_told),
 		cmocka_unit_test(test_each_rule_refuses_with_its_reason),
+		cmocka_unit_test(test_the_tables_are_as_long_as_they_look),
+		cmocka_unit_test(
+		    test_the_client_reads_the_same_from_what_is_accepted),
 		cmocka_unit_test(test_a_nul_does_not_end_a_url),
 		cmocka_unit_test(test_lengths_are_bounded),
 		cmocka_unit_test(

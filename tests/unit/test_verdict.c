@@ -148,6 +148,48 @@ test_waits_double_to_the_cap_and_honour_retry_after(void **state)
 	}
 }
 
+static const struct slow {
+	const char *label;
+	int status;
+	usec_t retry_after;
+	usec_t slows;
+} slow[] = {
+	{ "429", 429, -1, 0 },
+	{ "502", 502, -1, 0 },
+	{ "503", 503, -1, 0 },
+	{ "504", 504, -1, 0 },
+	{ "503, now", 503, 0, 0 },
+	{ "503, later", 503, 7 * S, 7 * S },
+	{ "503, five minutes", 503, 300 * S, 300 * S },
+	{ "503, a day", 503, 24 * HOUR, 300 * S },
+	{ "200, later", 200, 7 * S, -1 },
+	{ "301, later", 301, 7 * S, -1 },
+	{ "408, later", 408, 7 * S, -1 },
+	{ "413, later", 413, 7 * S, -1 },
+	{ "425", 425, -1, -1 },
+	{ "428", 428, -1, -1 },
+	{ "430", 430, -1, -1 },
+	{ "500, later", 500, 7 * S, -1 },
+	{ "501", 501, -1, -1 },
+	{ "505", 505, -1, -1 },
+	{ "no answer", 0, -1, -1 },
+};
+
+/* Also at the last attempt, and where the answer was cut short. */
+static void
+test_an_overloaded_endpoint_slows_down_all_that_is_sent_to_it(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
+		for (int attempt = 1; attempt <= plain.max_attempts; attempt++)
+			for (int end = SEND_ANSWERED; end <= SEND_BROKEN; end++)
+				if (verdict_decide(&plain, attempt,
+					(enum send_end)end, slow[i].status,
+					slow[i].retry_after, 999999)
+					.slows != slow[i].slows)
+					fail_msg("%s", slow[i].label);
+}
+
 static void
 test_the_largest_attempt_number_is_the_last(void **state)
 {
@@ -249,6 +291,8 @@ main(void)
 		cmocka_unit_test(test_each_way_an_attempt_ends_has_its_outcome),
 		cmocka_unit_test(
 		    test_waits_double_to_the_cap_and_honour_retry_after),
+		cmocka_unit_test(
+		    test_an_overloaded_endpoint_slows_down_all_that_is_sent_to_it),
 		cmocka_unit_test(test_the_largest_attempt_number_is_the_last),
 		cmocka_unit_test(
 		    test_jitter_draws_from_the_upper_half_of_the_backoff),

@@ -8,6 +8,7 @@
 #define TESTS_WEB_SERVER_H
 
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@ struct web {
 	struct evconnlistener *listener;
 	SSL_CTX *tls; /* NULL: plain */
 	unsigned port;
+	const char *greeting; /* said at once, before any request; or NULL */
+	bool is_shut; /* every connection is closed at its first octet */
 	web_answer_fn *answer;
 	const char *text; /* what web_text() and others say */
 	size_t len;
@@ -172,6 +175,10 @@ web_on_read(struct bufferevent *bev, void *arg)
 	size_t len = web_request_len(input);
 	ev_ssize_t kept;
 
+	if (web->is_shut) {
+		web_drop(conn);
+		return;
+	}
 	if (len == 0)
 		return;
 	kept = evbuffer_copyout(input, web->last,
@@ -206,6 +213,9 @@ web_on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	LIST_INSERT_HEAD(&web->conns, conn, entry);
 	bufferevent_setcb(conn->bev, web_on_read, NULL, web_on_event, conn);
 	(void)bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+	if (web->greeting != NULL)
+		(void)bufferevent_write(
+		    conn->bev, web->greeting, strlen(web->greeting));
 }
 
 static int
@@ -245,6 +255,28 @@ web_close(struct web *web)
 		web_drop(LIST_FIRST(&web->conns));
 	if (web->tls != NULL)
 		SSL_CTX_free(web->tls);
+}
+
+/* Say `text` on the newest connection, unasked, until it is out. */
+static inline void
+web_speak_up(struct web *web, const char *text)
+{
+	struct web_conn *conn = LIST_FIRST(&web->conns);
+	struct evbuffer *out = bufferevent_get_output(conn->bev);
+
+	(void)bufferevent_write(conn->bev, text, strlen(text));
+	while (evbuffer_get_length(out) > 0)
+		(void)event_base_loop(web->loop, EVLOOP_ONCE);
+}
+
+/* The text may hold a NUL. */
+static inline void
+web_says_bytes(
+    struct web *web, web_answer_fn *answer, const char *text, size_t len)
+{
+	web->answer = answer;
+	web->text = text;
+	web->len = len;
 }
 
 static inline void
