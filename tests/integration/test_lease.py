@@ -221,6 +221,7 @@ def test_a_lane_whose_delivery_is_gone_is_shown_and_goes_on(
     assert db.value("SELECT count(*) FROM postrider.lane") == 0
 
 
+UNHURRIED = "60s"  # a statement may wait for half of it, however busy the machine
 MANY = 60  # lanes: with bodies as long as they may be, far more than a socket holds
 
 
@@ -250,7 +251,7 @@ def test_a_dispatcher_frozen_while_it_claims_holds_no_lock(
         api, make_dispatch, db, other, endpoint):
     """Its answer does not fill the socket before the claim is committed."""
     api.subscribe(endpoint.url, max_in_flight=MANY)
-    dispatch = make_dispatch(poll="1h")
+    dispatch = make_dispatch(poll="1h", lease_margin=UNHURRIED)
     db.execute("UPDATE postrider.turn SET rest = 'paused', entered_at = NULL")
     post_large(api, *(f"a{n}" for n in range(MANY)))
 
@@ -284,7 +285,7 @@ def test_a_dispatcher_frozen_while_it_records_holds_no_lock(
 
     endpoint.script(answer)
     api.subscribe(endpoint.url, max_in_flight=MANY, timeout_ms=30000)
-    dispatch = make_dispatch()
+    dispatch = make_dispatch(lease_margin=UNHURRIED)
     assets = [f"a{n}" for n in range(MANY)]
     post_large(api, *assets)
     until(lambda: len(endpoint.requests) == MANY, "all are under way", seconds=20)
