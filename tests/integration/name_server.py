@@ -86,8 +86,13 @@ class NameServer:
             block_on_close = False
             allow_reuse_address = True
 
-        self._udp = socketserver.ThreadingUDPServer(("127.0.0.1", 0), OverUdp)
-        self._tcp = Tcp(self._udp.server_address, OverTcp)
+        while True:  # until a port is free for both
+            self._tcp = Tcp(("127.0.0.1", 0), OverTcp)
+            try:
+                self._udp = socketserver.ThreadingUDPServer(self._tcp.server_address, OverUdp)
+                break
+            except OSError:
+                self._tcp.server_close()
         self._threads = [threading.Thread(target=s.serve_forever, args=(0.05,))
                          for s in (self._udp, self._tcp)]
         for thread in self._threads:

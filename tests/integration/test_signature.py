@@ -145,7 +145,7 @@ def test_the_older_scheme_is_signed_with_the_newest_secret(api, send, endpoint, 
 
 def test_every_try_is_signed_anew(api, dispatch, endpoint, verify):
     endpoint.script(500, 200)
-    secret = api.subscribe(endpoint.url, retry_base_ms=1500)["secret"]
+    secret = api.subscribe(endpoint.url, retry_base_ms=2500)["secret"]
     api.event(DATA)
     until(lambda: len(endpoint.requests) == 2, "it is tried again")
     first, second = endpoint.requests

@@ -224,8 +224,12 @@ dns_open_at(struct dns_server *server, struct event_base *loop,
 	server->other = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (dns_bind(server->tcp, &at) != 0 || listen(server->tcp, 8) != 0 ||
 	    dns_bind(server->fd, &at) != 0 ||
-	    dns_bind(server->other, &other) != 0)
+	    dns_bind(server->other, &other) != 0) {
+		(void)close(server->tcp);
+		(void)close(server->fd);
+		(void)close(server->other);
 		return -1;
+	}
 	(void)inet_ntop(AF_INET, &at.sin_addr, text, sizeof(text));
 	server->at = at;
 	(void)snprintf(server->address, sizeof(server->address), "%s:%u", text,
@@ -245,7 +249,11 @@ dns_open(struct dns_server *server, struct event_base *loop,
 	struct sockaddr_in at = { .sin_family = AF_INET };
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return dns_open_at(server, loop, records, at);
+	/* A port that is free for TCP may be taken for UDP. */
+	for (int tries = 0; tries < 16; tries++)
+		if (dns_open_at(server, loop, records, at) == 0)
+			return 0;
+	return -1;
 }
 
 static void
