@@ -45,10 +45,10 @@ class Slow(Queue):
                              " postrider.turn WHERE subscription_id = %s", (self.id,))
 
     def set(self, of, **columns):
-        for name, value in columns.items():
-            self.db.execute(f"UPDATE postrider.{of} SET {name} = %s WHERE"
-                            f" {'id' if of == 'subscription' else 'subscription_id'} = %s",
-                            (value, self.id))
+        assignments = ", ".join(f"{name} = %s" for name in columns)
+        self.db.execute(f"UPDATE postrider.{of} SET {assignments} WHERE"
+                        f" {'id' if of == 'subscription' else 'subscription_id'} = %s",
+                        (*columns.values(), self.id))
 
     def wake(self):
         """The time has come."""
@@ -98,7 +98,8 @@ def test_it_rests_whatever_its_turn_rested_for(why, slow):
     """And not until what that was for, which may be tomorrow."""
     slow.accept_many(1)
     lease, = slow.claim()
-    slow.set("turn", rest=why, wake_at=why and "tomorrow")
+    slow.set("turn", rest=why, wake_at=why and "tomorrow",
+             entered_at=None if why else "now")
     slow.refuse(lease, 60 * SECOND)
     assert slow.turn()[0] == "slowed" and 59 < slow.wakes_in() <= 60
 
