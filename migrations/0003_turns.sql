@@ -25,8 +25,8 @@ ALTER TABLE postrider.turn
   DROP COLUMN served_at,
   DROP CONSTRAINT turn_rest_check,
   ADD CONSTRAINT turn_rest_check
-      CHECK (rest IN ('idle', 'limit', 'rate', 'circuit', 'paused', 'disabled',
-                      'deleted')),
+      CHECK (rest IN ('idle', 'limit', 'rate', 'circuit', 'slowed', 'paused',
+                      'disabled', 'deleted')),
   ADD COLUMN tenant_id bigint,
   ADD COLUMN rate_at timestamptz NOT NULL DEFAULT '-infinity',
   ADD COLUMN circuit text NOT NULL DEFAULT 'closed'
@@ -36,7 +36,9 @@ ALTER TABLE postrider.turn
   ADD COLUMN due_from timestamptz NOT NULL DEFAULT '-infinity',
   ADD COLUMN leased_from timestamptz NOT NULL DEFAULT '-infinity',
   ADD COLUMN swept_at timestamptz NOT NULL DEFAULT '-infinity',
-  ADD COLUMN entered_at timestamptz;
+  ADD COLUMN entered_at timestamptz,
+  ADD COLUMN slowed_to double precision CHECK (slowed_to >= 1),
+  ADD COLUMN slowed_at timestamptz;
 
 UPDATE postrider.turn t
    SET tenant_id = s.tenant_id,
@@ -51,7 +53,8 @@ ALTER TABLE postrider.turn
 
 COMMENT ON COLUMN postrider.turn.wake_at IS
     'back in the round at this time: its earliest lane falls due, the next '
-    'request is allowed, or the circuit lets a probe through';
+    'request is allowed, the circuit lets a probe through, or the endpoint '
+    'wants to be asked again';
 COMMENT ON COLUMN postrider.turn.entered_at IS
     'when it came into the round; NULL while it rests';
 COMMENT ON COLUMN postrider.turn.rate_at IS
@@ -66,10 +69,26 @@ COMMENT ON COLUMN postrider.turn.leased_from IS
     'no leased lane of it was leased before';
 COMMENT ON COLUMN postrider.turn.swept_at IS
     'when due_from and leased_from were last found out from the start';
+COMMENT ON COLUMN postrider.turn.slowed_to IS
+    'how many in flight it takes, as far as we know; NULL: max_in_flight';
+COMMENT ON COLUMN postrider.turn.slowed_at IS
+    'when that was last halved: what was claimed before does so no more';
 
 CREATE INDEX turn_round
     ON postrider.turn (entered_at)
  WHERE rest IS NULL;
+
+
+-- How many requests may be under way: one if the circuit is not closed, and no
+-- more than an endpoint takes that is slowed down.
+
+CREATE FUNCTION postrider.in_flight_limit(circuit text, max_in_flight integer,
+                                          slowed_to double precision)
+RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE circuit
+           WHEN 'closed' THEN least(max_in_flight, floor(slowed_to)::integer)
+           ELSE 1
+       END;
 
 
 -- What is deleted wakes only to have its deliveries cancelled.
@@ -152,7 +171,7 @@ SELECT setval('postrider.position',
 
 GRANT SELECT, UPDATE (rest, wake_at, entered_at, rate_at, circuit,
                       circuit_opens, failures, due_from, leased_from,
-                      swept_at)
+                      swept_at, slowed_to, slowed_at)
    ON postrider.turn TO postrider_dispatch;
 GRANT UPDATE (look_at, leased_at, resume_id, resume_at)
    ON postrider.lane TO postrider_dispatch;

@@ -10,7 +10,7 @@ GRANT UPDATE (url, event_types, state, state_reason, ordering, on_dead,
               updated_at)
    ON postrider.subscription TO postrider_ingest;
 GRANT UPDATE (rest, wake_at, entered_at, rate_at, circuit, circuit_opens,
-              failures)
+              failures, slowed_to)
    ON postrider.turn TO postrider_ingest;
 GRANT DELETE ON postrider.subscription_pattern TO postrider_ingest;
 GRANT SELECT (subscription_id), DELETE

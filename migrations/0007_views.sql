@@ -41,6 +41,7 @@ RETURN CASE
            WHEN due_at IS NULL                 THEN 'held'
            WHEN state <> 'active'              THEN state
            WHEN circuit <> 'closed'            THEN 'circuit'
+           WHEN rest = 'slowed'                THEN rest
            WHEN due_at > statement_timestamp() THEN 'retry'
            WHEN rest IN ('limit', 'rate')      THEN rest
            ELSE 'ready'
@@ -52,6 +53,7 @@ RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE why
            WHEN 'in flight' THEN lease_until
            WHEN 'circuit'   THEN greatest(wake_at, due_at)
+           WHEN 'slowed'    THEN greatest(wake_at, due_at)
            WHEN 'retry'     THEN due_at
            WHEN 'rate'      THEN wake_at
        END;
@@ -255,7 +257,7 @@ SELECT s.id AS subscription_id,
           FROM postrider.lane
          WHERE subscription_id = s.id
            AND leased_at IS NOT NULL) AS in_flight,
-       CASE t.circuit WHEN 'closed' THEN s.max_in_flight ELSE 1 END
+       postrider.in_flight_limit(t.circuit, s.max_in_flight, t.slowed_to)
            AS in_flight_limit,
        s.rate_per_second
   FROM postrider.subscription s
@@ -385,9 +387,11 @@ SELECT s.id AS subscription_id,
           FROM postrider.lane
          WHERE subscription_id = s.id
            AND leased_at IS NOT NULL) AS in_flight,
-       CASE t.circuit WHEN 'closed' THEN s.max_in_flight ELSE 1 END
+       postrider.in_flight_limit(t.circuit, s.max_in_flight, t.slowed_to)
            AS in_flight_limit,
-       s.rate_per_second
+       s.rate_per_second,
+       floor(t.slowed_to)::integer AS slowed_to,
+       CASE t.rest WHEN 'slowed' THEN t.wake_at END AS slowed_until
   FROM postrider.subscription s
   LEFT JOIN postrider.tenant n ON n.id = s.tenant_id
   LEFT JOIN postrider.turn t ON t.subscription_id = s.id
@@ -428,10 +432,15 @@ COMMENT ON COLUMN postrider.endpoint_health.last_error IS
     'letters';
 COMMENT ON COLUMN postrider.endpoint_health.dead IS
     'dead letters; 1000: that many or more';
+COMMENT ON COLUMN postrider.endpoint_health.slowed_to IS
+    'how many in flight it gets since it answered 429, 502, 503 or 504; NULL: '
+    'as many as max_in_flight says';
+COMMENT ON COLUMN postrider.endpoint_health.slowed_until IS
+    'it asked for no request until then';
 
 
 -- What waits for a reason that backlog names (paused, at its limit or rate, its
--- circuit open, being cancelled) is not stuck.
+-- circuit open, slowed down, being cancelled) is not stuck.
 
 CREATE VIEW postrider.stuck AS
 SELECT l.id AS lane_id,
@@ -471,7 +480,7 @@ SELECT l.id, t.subscription_id, l.asset, l.head_id,
  WHERE CASE
            WHEN s.state <> 'active'
            THEN false
-           WHEN t.rest IN ('rate', 'circuit')
+           WHEN t.rest IN ('rate', 'circuit', 'slowed')
            THEN t.wake_at < statement_timestamp() - interval '1 minute'
            WHEN t.rest = 'limit' OR t.circuit <> 'closed'
            THEN (SELECT true
