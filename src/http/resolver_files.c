@@ -131,9 +131,12 @@ size_t
 resolver_files_find(const struct resolver_files *files, const char *name,
     union resolver_address *out, size_t max)
 {
-	const char *at = files->text.data, *end = at + files->text.len;
+	const char *at = files->text.data, *end;
 	size_t n = 0;
 
+	if (files->text.len == 0)
+		return 0;
+	end = at + files->text.len;
 	while (at < end && n < max) {
 		const char *line_end = memchr(at, '\n', (size_t)(end - at));
 		const char *comment;
@@ -144,7 +147,7 @@ resolver_files_find(const struct resolver_files *files, const char *name,
 		if (read_line(&out[n], at, comment != NULL ? comment : line_end,
 			name))
 			n++;
-		at = line_end + 1;
+		at = line_end < end ? line_end + 1 : end;
 	}
 	return n;
 }
