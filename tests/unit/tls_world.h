@@ -75,9 +75,10 @@ take_text(BIO *bio)
 	char *data, *text;
 	long len = BIO_get_mem_data(bio, &data);
 
-	text = strndup(data, (size_t)len);
-	BIO_free(bio);
+	text = calloc((size_t)len + 1, 1);
 	assert_non_null(text);
+	memcpy(text, data, (size_t)len);
+	BIO_free(bio);
 	return text;
 }
 
