@@ -32,9 +32,9 @@
 --
 -- A lane is handed back only where no claim would have to be asked: not past a
 -- change of the subscription, which may have lowered its limit, nor at a rate,
--- nor unless its circuit is closed, nor while its endpoint is slowed down.  And not while another lane of the
--- subscription has been due for a second: at its limit, lanes that never run
--- dry would keep all others waiting.
+-- nor unless its circuit is closed, nor while its endpoint is slowed down.  And
+-- not while another lane of the subscription has been due for a second: at its
+-- limit, lanes that never run dry would keep all others waiting.
 --
 -- A replay that waits in the lane goes first, in its own place: before what was
 -- not sent yet, and before a later head that is to be tried again.  That one

@@ -14,10 +14,9 @@
 -- purged: event_bodies tells.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
--- never more than its limit and its rate leave.  Its limit is a lower one while its
--- endpoint is slowed down.  Of a circuit that is not closed
--- it gets one, once nothing else is under way: the probe, which makes it half
--- open.  turn_take's lock makes all that exact.  Lanes that another session
+-- never more than its limit and its rate leave.  Its limit is a lower one while
+-- its endpoint is slowed down.  Of a circuit that is not closed it gets one, once
+-- nothing else is under way: the probe, which makes it half open.  turn_take's lock makes all that exact.  Lanes that another session
 -- holds are passed over.  A row lock reads the lane as it is now, not as the
 -- statement first saw it, so a lane that moved meanwhile is leased by its
 -- present head.

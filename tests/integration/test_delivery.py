@@ -167,6 +167,20 @@ def test_a_hint_that_was_lost_is_made_good_by_the_poll(api, make_dispatch, db, e
     until(lambda: states(db) == {"delivered": 2}, "the poll finds it", seconds=5)
 
 
+def test_what_came_into_the_round_behind_a_look_is_found_by_the_sweep(
+        api, make_dispatch, db, endpoint):
+    """As if it had taken a minute to be committed."""
+    make_dispatch(poll="100ms")
+    api.subscribe(endpoint.url)
+    api.event({"n": 1})
+    until(lambda: states(db) == {"delivered": 1}, "the first is delivered")
+    until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "it rests")
+    db.execute("UPDATE postrider.turn SET rest = NULL,"
+               " entered_at = now() - interval '1 minute'")
+    until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "it is seen",
+          seconds=15)
+
+
 def test_a_rotated_secret_counts_from_the_next_attempt(api, make_dispatch, db, endpoint):
     """No cache of secrets or addresses outlives a change of the subscription."""
     made = api.subscribe(endpoint.url, **FAST)

@@ -161,19 +161,22 @@ def test_no_other_answer_slows_it_down(status, api, dispatch, db, endpoint):
 
 
 def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
-        api, dispatch, db, endpoint, other):
+        api, dispatch, db, endpoint, make_endpoint, other):
     go = {name: threading.Event() for name in "abc"}
     status = {"a": 200, "b": 503, "c": 200}
+    answered, beside = threading.Semaphore(0), make_endpoint()
 
     def answer(handler, request):
         asset = json.loads(request.body)["asset"]
         go[asset].wait()
         reply(handler, status[asset], *["3"] * (asset == "b"))
+        answered.release()
 
     endpoint.script(answer)
-    api.subscribe(endpoint.url)
+    api.subscribe(endpoint.url, event_types=["t"])
+    api.subscribe(beside.url, event_types=["beside"])
     for asset in "aabc":
-        api.event({}, asset=asset)
+        api.event({}, type="t", asset=asset)
     until(lambda: len(endpoint.requests) == 3, "three are under way")
     other.execute("SELECT FROM postrider.lane WHERE asset = 'c' FOR UPDATE")
     go["c"].set()
@@ -181,7 +184,11 @@ def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
                            " AND datname = current_database()") == 1, "a record waits")
     go["a"].set()
     go["b"].set()
-    dawdle(0.5)  # nothing tells that their answers have come
+    for _ in "abc":
+        assert answered.acquire(timeout=10)
+    # Whoever sends this after them has looked at all that had come by then.
+    api.event({}, type="beside")
+    until(lambda: beside.requests, "their answers have been read")
     other.rollback()
     until(lambda: turns(db)[0][0] == "slowed", "it rests")
     never(lambda: len(endpoint.requests) > 3, "the second of lane a")
