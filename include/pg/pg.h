@@ -130,8 +130,10 @@ void pg_rows_free(struct pg_rows **rows);
 struct pg_batch *pg_batch_new(void);
 void pg_batch_free(struct pg_batch *batch);
 
-/* Begin a transaction, or end it.  They have no rows entry.  Nothing follows
- * pg_commit() or pg_rollback() in a batch: it has one outcome. */
+/* Begin a transaction, or end it.  They have no rows entry.  Only calls follow
+ * pg_commit() in a batch, and nothing pg_rollback().  Those calls see what was
+ * committed, and hold no lock of it while their answers travel; if one fails,
+ * that is ERR_UNKNOWN. */
 void pg_begin(struct pg_batch *batch);
 void pg_commit(struct pg_batch *batch);
 void pg_rollback(struct pg_batch *batch);

@@ -71,7 +71,8 @@ static void
 add_op(struct pg_batch *batch, struct op op)
 {
 	assert(!batch->array.is_open);
-	assert(!batch->commits && !batch->rolls_back);
+	assert(!batch->rolls_back);
+	assert(!batch->commits || op.kind == OP_CALL);
 	op.first_param = batch->params.len / sizeof(struct param);
 	buf_add(&batch->ops, &op, sizeof(op));
 }

@@ -85,6 +85,8 @@ fail(struct flight *flight, const struct err *err, bool is_fatal)
 	flight->failed = true;
 	flight->is_fatal = is_fatal;
 	flight->err = *err;
+	if (flight->is_committed)
+		flight->err.code = ERR_UNKNOWN;
 }
 
 static enum flight_step
@@ -109,11 +111,14 @@ take_answer(struct flight *flight, const struct op *op, PGresult *result,
 		flight->rows[flight->call]->result = result;
 		return FLIGHT_ON;
 	}
-	/* What it says when the transaction had failed before. */
-	if (op->kind == OP_COMMIT &&
-	    strcmp(PQcmdStatus(result), "COMMIT") != 0) {
-		(void)err_set(&err, ERR_RETRY, "commit: rolled back");
-		fail(flight, &err, false);
+	/* It says so, unless the transaction had failed before. */
+	if (op->kind == OP_COMMIT) {
+		flight->is_committed =
+		    strcmp(PQcmdStatus(result), "COMMIT") == 0;
+		if (!flight->is_committed) {
+			(void)err_set(&err, ERR_RETRY, "commit: rolled back");
+			fail(flight, &err, false);
+		}
 	}
 	PQclear(result);
 	return FLIGHT_ON;

@@ -22,6 +22,7 @@ struct flight {
 	bool has_result; /* of `op` or the sync; its NULL is due */
 	bool was_open; /* a transaction, when the batch was sent */
 	bool is_unsure; /* committed, without the standbys' word */
+	bool is_committed; /* what failed since has not undone it */
 	bool failed; /* `err` has the first error */
 	bool is_fatal; /* and the server hung up with it */
 	struct err err;

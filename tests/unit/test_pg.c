@@ -189,6 +189,39 @@ test_what_a_commit_checks_fails_the_batch(void **state)
 }
 
 static void
+test_a_call_after_the_commit_sees_it(void **state)
+{
+	struct world *w = connected(state);
+	struct pg_batch *batch = pg_batch_new();
+
+	pg_begin(batch);
+	call(batch, ADD, 1);
+	pg_commit(batch);
+	call(batch, ADD, 2);
+	settle(w, batch);
+	assert_false(w->failed);
+	assert_int_equal(things(w), 2);
+}
+
+static void
+test_a_failure_after_the_commit_leaves_what_was_committed(void **state)
+{
+	struct world *w = connected(state);
+	struct pg_batch *batch = pg_batch_new();
+
+	pg_begin(batch);
+	call(batch, ADD, 1);
+	pg_commit(batch);
+	call(batch, ADD, 1);
+	settle(w, batch);
+	assert_true(w->failed);
+	assert_int_equal(w->err.code, ERR_UNKNOWN);
+	assert_string_equal(w->err.sqlstate, "23505");
+	assert_true(pg_is_ready(w->pg));
+	assert_int_equal(things(w), 1);
+}
+
+static void
 test_an_error_does_not_repeat_the_data(void **state)
 {
 	struct world *w = connected(state);
@@ -424,6 +457,9 @@ main(void)
 		WORLD_TEST(test_one_side_may_have_much_to_say),
 		WORLD_TEST(test_a_failing_statement_keeps_nothing_of_its_batch),
 		WORLD_TEST(test_what_a_commit_checks_fails_the_batch),
+		WORLD_TEST(test_a_call_after_the_commit_sees_it),
+		WORLD_TEST(
+		    test_a_failure_after_the_commit_leaves_what_was_committed),
 		WORLD_TEST(test_an_error_does_not_repeat_the_data),
 		WORLD_TEST(
 		    test_parameters_that_do_not_fit_are_a_broken_installation),
