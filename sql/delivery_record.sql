@@ -34,7 +34,9 @@
 -- change of the subscription, which may have lowered its limit, nor at a rate,
 -- nor unless its circuit is closed, nor while its endpoint is slowed down.  And
 -- not while another lane of the subscription has been due for a second: at its
--- limit, lanes that never run dry would keep all others waiting.
+-- limit, lanes that never run dry would keep all others waiting.  A lane that was
+-- claimed less than a quarter of a second ago goes on even then, so that a claim
+-- serves more than one head.
 --
 -- A replay that waits in the lane goes first, in its own place: before what was
 -- not sent yet, and before a later head that is to be tried again.  That one
@@ -51,7 +53,7 @@ WITH outcome AS MATERIALIZED (
            o.dns_us, o.connect_us, o.tls_us, o.wait_us, o.receive_us,
            o.headers, o.excerpt,
            l.subscription_id, l.head_id, l.tail_id, l.attempts,
-           l.lease_worker, d.generation,
+           l.lease_worker, l.leased_at, l.lane_at, d.generation, d.ctid AS delivery_at,
            l.resume_id, l.resume_at,
            coalesce(l.resume_id, l.head_id + 1) AS next_id,
            r.delivery_id AS replay_id,
@@ -65,7 +67,7 @@ WITH outcome AS MATERIALIZED (
            AND t.slowed_to IS NULL
            AND coalesce(t.rest, 'idle') IN ('idle', 'limit') AS hands_back,
            t.due_from,
-           s.timeout_ms
+           s.timeout_ms, s.version
       FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::text[],
                   $5::bigint[], $6::text[], $7::integer[], $8::bigint[],
                   $9::text[], $10::text[], $11::boolean[], $12::boolean[],
@@ -77,7 +79,7 @@ WITH outcome AS MATERIALIZED (
                  dns_us, connect_us, tls_us, wait_us, receive_us,
                  headers, excerpt, ord)
      CROSS JOIN LATERAL (
-           SELECT *
+           SELECT *, ctid AS lane_at
              FROM postrider.lane
             WHERE id = o.lane_id
            OFFSET 0) l
@@ -94,9 +96,6 @@ WITH outcome AS MATERIALIZED (
             LIMIT 1) r ON true
      WHERE l.lease_token = o.token
        AND l.lease_until > statement_timestamp()
-), told AS MATERIALIZED (
-    SELECT set_config('postrider.recorded', array_agg(ord)::text, true)
-      FROM outcome
 ), attempted AS (
     INSERT INTO postrider.attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
@@ -117,7 +116,7 @@ WITH outcome AS MATERIALIZED (
            status = o.status,
            finished_at = statement_timestamp()
       FROM outcome o
-     WHERE d.id = ANY (ARRAY[o.head_id])
+     WHERE d.ctid = o.delivery_at
        AND o.verdict IN ('delivered', 'dead')
 ), buried AS (
     INSERT INTO postrider.dead_letter (delivery_id, subscription_id, reason)
@@ -157,7 +156,7 @@ WITH outcome AS MATERIALIZED (
               AND w.due_at >= o.due_from
               AND w.due_at < statement_timestamp() - interval '1 second')
 ), next AS MATERIALIZED (
-    SELECT o.ord, o.lane_id,
+    SELECT o.ord, o.lane_id, o.lane_at, o.version,
            r.id AS replay_id,
            coalesce(r.id, n.id) AS head_id,
            coalesce(r.event_no, n.event_no) AS event_no,
@@ -169,8 +168,9 @@ WITH outcome AS MATERIALIZED (
            AND NOT o.disables
            AND r.id IS NULL
            AND n.attempts = 0
-           AND o.subscription_id
-               <> ALL (ARRAY (SELECT subscription_id FROM crowded))
+           AND (o.leased_at > statement_timestamp() - interval '250 ms'
+                OR o.subscription_id
+                   <> ALL (ARRAY (SELECT subscription_id FROM crowded)))
            AS hands_back,
            o.timeout_ms
       FROM outcome o
@@ -190,7 +190,7 @@ WITH outcome AS MATERIALIZED (
 ), emptied AS (
     DELETE FROM postrider.lane l
      USING next n
-     WHERE l.id = ANY (ARRAY[n.lane_id])
+     WHERE l.ctid = n.lane_at
        AND n.head_id IS NULL
 ), moved AS (
     UPDATE postrider.lane l
@@ -205,7 +205,7 @@ WITH outcome AS MATERIALIZED (
                         THEN greatest(n.resume_at, statement_timestamp())
                         ELSE statement_timestamp()
                     END,
-           lease_token = CASE WHEN n.hands_back THEN gen_random_uuid() END,
+           lease_token = CASE WHEN n.hands_back THEN (SELECT gen_random_uuid()) END,
            lease_until = CASE
                              WHEN n.hands_back
                              THEN statement_timestamp()
@@ -216,12 +216,12 @@ WITH outcome AS MATERIALIZED (
            leased_at = CASE WHEN n.hands_back THEN l.leased_at END,
            lease_worker = CASE WHEN n.hands_back THEN l.lease_worker END
       FROM next n
-     WHERE l.id = ANY (ARRAY[n.lane_id])
+     WHERE l.ctid = n.lane_at
        AND n.head_id IS NOT NULL
     RETURNING n.ord, l.id, l.subscription_id, l.lease_token, l.head_id,
-              l.head_event_no, n.timeout_ms
+              l.head_event_no, n.timeout_ms, n.version
 ), waits AS MATERIALIZED (
-    SELECT o.lane_id, o.head_id, o.resume_id, o.retry_us, o.holds, o.replay_id,
+    SELECT o.lane_id, o.lane_at, o.head_id, o.resume_id, o.retry_us, o.holds, o.replay_id,
            o.attempts - (o.verdict = 'release')::integer AS attempts,
            d.event_no AS replay_event_no,
            d.attempts AS replay_attempts,
@@ -268,7 +268,7 @@ WITH outcome AS MATERIALIZED (
            leased_at = NULL,
            lease_worker = NULL
       FROM waits w
-     WHERE l.id = ANY (ARRAY[w.lane_id])
+     WHERE l.ctid = w.lane_at
 ), kept AS (
     UPDATE postrider.delivery d
        SET attempts = w.attempts
@@ -284,10 +284,18 @@ WITH outcome AS MATERIALIZED (
 ), taken_up AS (
     DELETE FROM postrider.replay r
      USING (SELECT lane_id, replay_id FROM next
+             WHERE replay_id IS NOT NULL
              UNION ALL
             SELECT lane_id, replay_id FROM waits WHERE gives_way) u
      WHERE r.lane_id = ANY (ARRAY[u.lane_id])
        AND r.delivery_id = u.replay_id
+), told AS MATERIALIZED (
+    SELECT set_config('postrider.recorded',
+                      (SELECT array_agg(ord)::text FROM outcome), true),
+           set_config('postrider.heads',
+                      (SELECT array_agg(head_event_no ORDER BY ord)::text
+                         FROM moved
+                        WHERE lease_token IS NOT NULL), false)
 )
 SELECT ord,
        NULL::uuid AS lease_token,
@@ -296,18 +304,11 @@ SELECT ord,
        NULL::bigint AS version,
        NULL::bigint AS head_id,
        NULL::bigint AS head_event_no,
-       NULL::integer AS timeout_ms,
-       NULL::text AS event_id,
-       NULL::bytea AS body
+       NULL::integer AS timeout_ms
   FROM outcome, told
  UNION ALL
-SELECT m.ord, m.lease_token, m.id, m.subscription_id, s.version, m.head_id,
-       m.head_event_no, m.timeout_ms, e.event_id,
-       CASE
-           WHEN sum(octet_length(e.body)) OVER (ORDER BY m.ord) <= 65536
-           THEN e.body
-       END
-  FROM moved m
-  JOIN postrider.subscription s ON s.id = ANY (ARRAY[m.subscription_id])
-  LEFT JOIN postrider.event e ON e.event_no = ANY (ARRAY[m.head_event_no])
- WHERE m.lease_token IS NOT NULL;
+SELECT ord, lease_token, id, subscription_id, version, head_id, head_event_no,
+       timeout_ms
+  FROM moved
+ WHERE lease_token IS NOT NULL
+ ORDER BY ord;

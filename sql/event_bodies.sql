@@ -1,17 +1,20 @@
 -- event_bodies: what is to be sent.
 --
---   $1 bigint[]  the events' numbers
+-- Of the heads that lane_claim or delivery_record has just leased in this session,
+-- one row each, in their order: the event's id and its body, null once purged.
 --
--- Returns their ids and bodies, one row for each in the order given: null once
--- purged, or if there is no such event.  Outside of any transaction that locks
--- something: a dispatcher that does not read its answer then keeps nobody waiting.
+-- It follows the commit, in the same round trip.  A dispatcher that does not read
+-- a long answer then keeps nobody waiting: before the commit it would hold up all
+-- that wait for these lanes and turns.
 
 SELECT e.event_id,
        e.body
-  FROM unnest($1::bigint[]) WITH ORDINALITY AS q (event_no, ord)
+  FROM unnest(coalesce(nullif(current_setting('postrider.heads', true), ''),
+                       '{}')::bigint[])
+       WITH ORDINALITY AS h (event_no, ord)
   LEFT JOIN LATERAL (
        SELECT event_id, body
          FROM postrider.event
-        WHERE event_no = q.event_no
+        WHERE event_no = h.event_no
        OFFSET 0) e ON true
- ORDER BY q.ord;
+ ORDER BY h.ord;

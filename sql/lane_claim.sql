@@ -7,11 +7,9 @@
 --   $5 integer   dice, 0 to 999999: whether the places below move on
 --
 -- Follows turn_take in its transaction, for at most as many turns as $1, and
--- returns one row a lane, with what the attempt needs.  Bodies come along up to
--- 64 KiB in all: a dispatcher that does not read a longer answer would hold up the
--- commit, and with it all that wait for these lanes.  Else the body is null, as
--- also if the head came into view only after this statement began, or was
--- purged: event_bodies tells.
+-- returns one row a lane, with what the attempt needs but the body: event_bodies
+-- follows the commit, and is told by a setting.  has_more, the same in all rows:
+-- some subscription used up its part of $1, and may have more that can be sent.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
 -- never more than its limit and its rate leave.  Its limit is a lower one while
@@ -49,6 +47,7 @@ WITH taken AS MATERIALIZED (
            t.due_from,
            t.leased_from,
            s.timeout_ms,
+           s.version,
            postrider.in_flight_limit(t.circuit, s.max_in_flight, t.slowed_to)
                AS in_flight_limit,
            s.rate_per_second
@@ -69,6 +68,7 @@ WITH taken AS MATERIALIZED (
 ), share AS MATERIALIZED (
     SELECT t.subscription_id,
            t.timeout_ms,
+           t.version,
            t.rate_per_second,
            t.rate_at,
            t.circuit,
@@ -76,10 +76,11 @@ WITH taken AS MATERIALIZED (
            t.leased_from,
            CASE WHEN t.is_swept THEN t.due_from ELSE '-infinity' END
                AS due_from,
-           least(greatest($1::integer
-                          / (SELECT count(DISTINCT tenant_id) FROM taken)
-                          / count(*) OVER (PARTITION BY t.tenant_id), 1),
-                 t.in_flight_limit
+           greatest($1::integer
+                    / (SELECT count(DISTINCT tenant_id) FROM taken)
+                    / count(*) OVER (PARTITION BY t.tenant_id), 1)
+               AS part,
+           least(t.in_flight_limit
                  - (SELECT count(*)
                       FROM postrider.lane l
                      WHERE l.subscription_id = t.subscription_id
@@ -95,22 +96,22 @@ WITH taken AS MATERIALIZED (
                  END) AS room
       FROM taken t
 ), due AS MATERIALIZED (
-    SELECT l.id, share.*
+    SELECT l.lane_at, share.*
       FROM share
      CROSS JOIN LATERAL (
-           SELECT id
+           SELECT ctid AS lane_at
              FROM postrider.lane
             WHERE subscription_id = share.subscription_id
               AND due_at >= share.due_from
               AND due_at <= statement_timestamp()
             ORDER BY due_at, id
-            LIMIT greatest(share.room, 0)::bigint
+            LIMIT greatest(least(share.part, share.room), 0)::bigint
               FOR NO KEY UPDATE SKIP LOCKED) l
      LIMIT $1::integer
 ), leased AS (
     UPDATE postrider.lane l
        SET due_at = NULL,
-           lease_token = gen_random_uuid(),
+           lease_token = (SELECT gen_random_uuid()),
            lease_until = statement_timestamp()
                          + d.timeout_ms * interval '1 millisecond'
                          + $3::bigint * interval '1 microsecond',
@@ -121,20 +122,21 @@ WITH taken AS MATERIALIZED (
            lease_worker = $2,
            attempts = l.attempts + 1
       FROM due d
-     WHERE l.id = ANY (ARRAY[d.id])
+     WHERE l.ctid = d.lane_at
     RETURNING l.id, l.subscription_id, l.lease_token, l.attempts,
-              l.head_id, l.head_event_no, d.timeout_ms,
+              l.head_id, l.head_event_no, d.timeout_ms, d.version,
               d.rate_per_second, d.rate_at, d.circuit, d.is_swept, d.due_from,
-              d.leased_from
+              d.leased_from, d.part, d.room
 ), given AS MATERIALIZED (
     SELECT subscription_id, rate_per_second, rate_at, circuit, is_swept,
            due_from, leased_from,
            count(*) AS n,
+           count(*) = part AND count(*) < room AS has_more,
            $5::integer::bigint * CASE WHEN is_swept THEN 1000 ELSE 16 END
            < count(*) * 1000000 AS moves
       FROM leased
      GROUP BY subscription_id, rate_per_second, rate_at, circuit, is_swept,
-              due_from, leased_from
+              due_from, leased_from, part, room
 ), marked AS (
     UPDATE postrider.turn t
        SET rate_at = CASE
@@ -183,14 +185,14 @@ SELECT l.id AS lane_id,
        l.head_id,
        l.head_event_no,
        l.timeout_ms,
-       s.version,
-       CASE WHEN s.rate_per_second IS NOT NULL THEN $4 END AS begin_within_us,
-       e.event_id,
-       CASE
-           WHEN sum(octet_length(e.body)) OVER (ORDER BY l.head_id) <= 65536
-           THEN e.body
-       END AS body
+       l.version,
+       CASE WHEN l.rate_per_second IS NOT NULL THEN $4 END AS begin_within_us,
+       told.has_more
   FROM leased l
-  JOIN postrider.subscription s ON s.id = ANY (ARRAY[l.subscription_id])
-  LEFT JOIN postrider.event e ON e.event_no = ANY (ARRAY[l.head_event_no])
+ CROSS JOIN (
+       SELECT set_config('postrider.heads',
+                         (SELECT array_agg(head_event_no ORDER BY head_id)::text
+                            FROM leased), false),
+              (SELECT bool_or(has_more) FROM given) AS has_more
+       OFFSET 0) told
  ORDER BY l.head_id;

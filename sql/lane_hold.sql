@@ -10,10 +10,10 @@
 -- look-up would be had in the order of the outcomes.
 
 WITH ours AS MATERIALIZED (
-    SELECT l.id
+    SELECT l.lane_at
       FROM unnest($1::bigint[]) AS o (lane_id)
      CROSS JOIN LATERAL (
-           SELECT id, subscription_id, asset
+           SELECT ctid AS lane_at, id, subscription_id, asset
              FROM postrider.lane
             WHERE id = o.lane_id
            OFFSET 0) l
@@ -24,5 +24,5 @@ SELECT l.id
  CROSS JOIN LATERAL (
        SELECT id
          FROM postrider.lane
-        WHERE id = o.id
+        WHERE ctid = o.lane_at
           FOR NO KEY UPDATE) l;

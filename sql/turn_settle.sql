@@ -38,25 +38,22 @@ WITH judged AS MATERIALIZED (
            now() - min(age_us) * interval '1 microsecond' AS slow_since,
            min(due_at) AS due_at,
            count(*) FILTER (WHERE look_at IS NULL) AS ended
-      FROM (SELECT o.subscription_id, o.ord, x.*, l.due_at, l.look_at,
-                   coalesce(max(o.ord) FILTER (WHERE x.says > 0)
+      FROM (SELECT o.subscription_id, o.ord, o.says, o.slow_us, l.due_at,
+                   l.look_at,
+                   CASE WHEN o.slow_us IS NOT NULL THEN o.claimed_us END
+                       AS age_us,
+                   coalesce(max(o.ord) FILTER (WHERE o.says > 0)
                             OVER (PARTITION BY o.subscription_id), 0)
                        AS last_taken
-              FROM unnest($1::bigint[], $2::bigint[], $3::integer[],
-                          $4::bigint[], $5::bigint[])
-                   WITH ORDINALITY AS o (subscription_id, lane_id, said,
-                                         asked_us, claimed_us, ord)
-              LEFT JOIN LATERAL (
-                   SELECT o.said AS says,
-                          o.asked_us AS slow_us,
-                          CASE
-                              WHEN o.asked_us IS NOT NULL THEN o.claimed_us
-                          END AS age_us
-                    WHERE o.ord = ANY (
-                              (SELECT nullif(current_setting(
-                                      'postrider.recorded', true), '')
-                                      ::bigint[])::bigint[])
-                   OFFSET 0) x ON true
+              FROM (SELECT ord,
+                           ($1::bigint[])[ord] AS subscription_id,
+                           ($2::bigint[])[ord] AS lane_id,
+                           ($3::integer[])[ord] AS says,
+                           ($4::bigint[])[ord] AS slow_us,
+                           ($5::bigint[])[ord] AS claimed_us
+                      FROM unnest(coalesce(nullif(current_setting(
+                                      'postrider.recorded', true), ''), '{}')
+                                  ::integer[]) AS r (ord)) o
               LEFT JOIN LATERAL (
                    SELECT due_at, look_at
                      FROM postrider.lane

@@ -52,8 +52,13 @@ struct delivery_recorded {
 };
 
 /* Entries of the answer: what delivery_record_read() takes, and what
- * delivery_wake_read() does. */
-enum { DELIVERY_RECORD_ROWS = 1, DELIVERY_WAKE_ROWS = 3 };
+ * delivery_wake_read() does, and what lane_body_read() takes for each that
+ * hands back, in their order. */
+enum {
+	DELIVERY_RECORD_ROWS = 1,
+	DELIVERY_WAKE_ROWS = 3,
+	DELIVERY_BODY_ROWS = 4,
+};
 
 /*
  * One whole transaction for `n` outcomes.  With `hands_back`, the next heads

@@ -33,7 +33,7 @@ struct lane_lease {
 	/* Since the claim: later it is given back, for it is at a rate.
 	 * INT64_MAX: it is not. */
 	usec_t begin_within;
-	/* These lend from the rows; `body` is NULL if it is not in view. */
+	/* These lend from the rows; `body` is NULL once purged. */
 	const char *event_id;
 	const void *body;
 	size_t len;
@@ -94,10 +94,14 @@ struct lane_claim_args {
 	int dice; /* 0..999999; 999999: remember no place, of few lanes */
 };
 
-/* Lease lanes of the turns that this transaction took. */
+/* Lease lanes of the turns that this transaction took.  lane_bodies() follows
+ * its commit, and answers a row for each of these, in the same order. */
 void lane_claim(struct pg_batch *batch, const struct lane_claim_args *args);
 void lane_claim_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
+
+/* Whether another claim would find more, as far as can be said. */
+bool lane_claim_has_more(const struct pg_rows *rows);
 
 /* Ask when to look again, should no turn have been taken.  In the transaction of
  * lane_take(), after it. */
@@ -106,7 +110,8 @@ void lane_next(struct pg_batch *batch, int64_t from);
 /* How long until something falls due; -1: nothing will. */
 usec_t lane_next_read(const struct pg_rows *rows);
 
-/* What a claim and a lane handed back have in common: all but the attempt. */
+/* What a claim and a lane handed back have in common: all but the attempt and
+ * what is to be sent. */
 void lane_lease_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 
@@ -116,9 +121,8 @@ enum { LANE_REST_ROWS = 1 };
 void lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n);
 int64_t lane_rest_read(const struct pg_rows *rows);
 
-/* What is to be sent, for leases without a body: a row each, in this order;
- * without a body it was purged. */
-void lane_bodies(struct pg_batch *batch, const int64_t *events, size_t n);
+/* What is to be sent, for the leases that the transaction before has made. */
+void lane_bodies(struct pg_batch *batch);
 void lane_body_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 

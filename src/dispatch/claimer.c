@@ -22,7 +22,14 @@ enum {
 };
 
 /* The answers of a pass. */
-enum { PASS_RECLAIM, PASS_WAKE, PASS_TAKE, PASS_CLAIM, PASS_NEXT };
+enum {
+	PASS_RECLAIM,
+	PASS_WAKE,
+	PASS_TAKE,
+	PASS_CLAIM,
+	PASS_NEXT,
+	PASS_BODIES,
+};
 
 /* There is work, but somebody else holds it: its turn, its lane or its lease.
  * The wait doubles from the first to the second. */
@@ -122,7 +129,8 @@ on_any(void *arg, struct pg_rows *const *rows, const struct err *err)
 }
 
 static void
-begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
+begin_attempts(struct claimer *claimer, const struct pg_rows *rows,
+    const struct pg_rows *bodies)
 {
 	struct lane_lease lease;
 	struct attempt *attempt;
@@ -134,6 +142,7 @@ begin_attempts(struct claimer *claimer, const struct pg_rows *rows)
 		claimer->contended = CONTENDED_WAIT;
 	for (int i = 0; i < n; i++) {
 		lane_claim_read(rows, i, &lease);
+		lane_body_read(bodies, i, &lease);
 		claimer_strike(claimer, lease.subscription_id);
 		if (attempt_new(&attempt, claimer->worker, &lease,
 			claimer->asked_at, &err) != 0)
@@ -160,10 +169,25 @@ idle_wait(struct claimer *claimer, usec_t next_in)
 {
 	usec_t poll = claimer->worker->conf->poll;
 
+	/* What is being recorded makes room, and then there is a look. */
+	if (rota_count(claimer->rota) > 0 &&
+	    recorder_is_busy(claimer->worker->recorder))
+		return poll;
 	if (rota_count(claimer->rota) > 0 || next_in == 0)
 		return contended_wait(claimer);
 	claimer->contended = CONTENDED_WAIT;
 	return next_in > 0 && next_in < poll ? next_in : poll;
+}
+
+/* Another pass at once would find something to do, or somebody to put to rest. */
+static bool
+has_more(const struct claimer *claimer, struct pg_rows *const *rows)
+{
+	if (lane_claim_has_more(rows[PASS_CLAIM]) ||
+	    pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
+		return true;
+	return rota_count(claimer->rota) > claimer->nturns &&
+	       (claimer->nempty > 0 || pg_count(rows[PASS_CLAIM]) > 0);
 }
 
 static void
@@ -171,7 +195,6 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
 	usec_t next_in;
-	size_t nleft;
 
 	if (!claimer_answered(claimer, err))
 		return;
@@ -179,14 +202,13 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 		claimer->swept_at = claimer->asked_at;
 	claimer->look_from = lane_wake_read(rows[PASS_WAKE]);
 	next_in = lane_next_read(rows[PASS_NEXT]);
-	nleft = claimer_taken(claimer, rows[PASS_TAKE]);
-	if (claimer->nempty > 0 || nleft > 0 ||
-	    pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
+	claimer_taken(claimer, rows[PASS_TAKE]);
+	if (has_more(claimer, rows))
 		claimer->is_wanted = true;
 	else
 		claimer_look(claimer, idle_wait(claimer, next_in));
 	take_over(claimer, rows[PASS_RECLAIM]);
-	begin_attempts(claimer, rows[PASS_CLAIM]);
+	begin_attempts(claimer, rows[PASS_CLAIM], rows[PASS_BODIES]);
 	claimer_step(claimer);
 }
 
@@ -198,11 +220,14 @@ on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 
 	if (!claimer_answered(claimer, err))
 		return;
-	claimer->nempty = 0;
-	if (claimer->was_vain && lane_rest_read(rows[LANE_REST_ROWS]) > 0) {
+	if (lane_rest_read(rows[LANE_REST_ROWS]) == 0)
+		for (size_t i = 0; i < claimer->nempty; i++)
+			rota_remove(claimer->rota, claimer->empty[i]);
+	else if (claimer->was_vain) {
 		claimer->is_wanted = false;
 		claimer_look(claimer, contended_wait(claimer));
 	}
+	claimer->nempty = 0;
 	claimer_step(claimer);
 }
 
@@ -260,6 +285,7 @@ pass(struct claimer *claimer, struct pg_batch *batch)
 			  });
 	lane_next(batch, claimer->look_from);
 	pg_commit(batch);
+	lane_bodies(batch);
 	claimer_submit(claimer, batch, on_passed);
 }
 
@@ -388,6 +414,13 @@ on_notified(void *arg, bool has_chore)
 }
 
 void
+claimer_recorded(struct claimer *claimer)
+{
+	if (rota_count(claimer->rota) > 0)
+		claimer_look(claimer, 0);
+}
+
+void
 claimer_room(struct claimer *claimer)
 {
 	if (claimer->is_wanted)
@@ -422,7 +455,8 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	if (rota_new(&claimer->rota, err) != 0)
 		goto fail;
 	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
-	if (claimer->timer == NULL) {
+	if (claimer->timer == NULL ||
+	    event_priority_set(claimer->timer, 0) != 0) {
 		(void)err_set(err, ERR_NOMEM, "claimer");
 		goto fail;
 	}

@@ -34,10 +34,13 @@ void claimer_close(struct claimer *claimer);
 /* Look at the queue within `wait`: there will be work. */
 void claimer_look(struct claimer *claimer, usec_t wait);
 
+/* Outcomes were recorded, or could not be: there may be more to claim. */
+void claimer_recorded(struct claimer *claimer);
+
 /* There is room again: go on with a pass that waits for it. */
 void claimer_room(struct claimer *claimer);
 
-/* Start an attempt once its endpoint and its body are known. */
+/* Start an attempt once its endpoint is known. */
 void claimer_start(struct claimer *claimer, struct attempt *attempt);
 
 /* Claim nothing more; give back what has not been started. */

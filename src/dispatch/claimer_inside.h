@@ -37,6 +37,7 @@ struct claimer {
 	bool knows_any; /* there is some subscription */
 	bool was_vain; /* the last pass claimed nothing at all */
 	struct rota *rota; /* who is in the round, and who is next */
+	size_t nturns; /* most that the last pass could take */
 	usec_t swept_at; /* the last pass that looked from the start */
 	int64_t look_from; /* for the next, as lane_wake_read() says */
 	int64_t entered_from; /* and as lane_take_from() does */
@@ -47,7 +48,7 @@ struct claimer {
 	usec_t asked_at; /* when the batch in flight was submitted */
 	usec_t keyless_at; /* when a missing key was last logged */
 	usec_t slowness; /* how long one took lately, at worst */
-	struct attempt_list waiting; /* for their endpoints or bodies */
+	struct attempt_list waiting; /* for their endpoints */
 	struct chores *chores;
 	bool had_chore; /* the next pass goes before another */
 };
@@ -65,17 +66,16 @@ void claimer_step(struct claimer *claimer);
 /* Take turns for a claim of `room` lanes. */
 void claimer_take(struct claimer *claimer, struct pg_batch *batch, int room);
 
-/* Read the answer: what was taken is `empty` until something is claimed for it.
- * Returns how many of those asked for had left the round. */
-size_t claimer_taken(struct claimer *claimer, const struct pg_rows *rows);
+/* Read the answer: what was taken is `empty` until something is claimed for it. */
+void claimer_taken(struct claimer *claimer, const struct pg_rows *rows);
 
 /* There was something to claim for it. */
 void claimer_strike(struct claimer *claimer, int64_t subscription_id);
 
-/* Load what the first waiting attempts need: endpoints first, then bodies. */
+/* Load the endpoints that the first waiting attempts need. */
 void claimer_load(struct claimer *claimer, struct pg_batch *batch);
 
-/* Start those that wait and have all they need now. */
+/* Start those that wait and have their endpoint now. */
 void claimer_start_waiting(struct claimer *claimer);
 
 #endif

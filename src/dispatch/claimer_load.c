@@ -11,19 +11,16 @@
 /* At most so often is a missing key logged. */
 #define KEYLESS_SAID_EVERY (60 * USEC_PER_SEC)
 
-enum {
-	LOADS = 100, /* endpoints loaded in one batch */
-	BODIES = 500, /* of at most 64 KiB each */
-};
+enum { LOADS = 100 }; /* in one batch */
 
 /* An attempt whose endpoint is known, at the version it was leased at. */
 static bool
-is_complete(struct attempt *attempt)
+has_endpoint(struct attempt *attempt)
 {
 	if (attempt->endpoint == NULL)
 		attempt->endpoint = endpoints_hold(attempt->worker->endpoints,
 		    attempt->lease.subscription_id, attempt->lease.version);
-	return attempt->endpoint != NULL && attempt->lease.body != NULL;
+	return attempt->endpoint != NULL;
 }
 
 void
@@ -31,7 +28,7 @@ claimer_start(struct claimer *claimer, struct attempt *attempt)
 {
 	if (claimer->worker->stopping)
 		attempt_unsent(attempt);
-	else if (is_complete(attempt))
+	else if (has_endpoint(attempt))
 		attempt_start(attempt);
 	else {
 		TAILQ_INSERT_TAIL(&claimer->waiting, attempt, entry);
@@ -105,47 +102,6 @@ on_loaded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_step(claimer);
 }
 
-/* Those that were asked for are the first that wait still: others come behind.
- * A stop takes them all away. */
-static void
-on_bodies(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	struct claimer *claimer = arg;
-	struct attempt *attempt;
-	struct err failed;
-
-	if (!claimer_answered(claimer, err))
-		return;
-	for (int i = 0; i < pg_count(rows[0]) &&
-			(attempt = TAILQ_FIRST(&claimer->waiting)) != NULL;
-	     i++) {
-		struct lane_lease lease = { 0 };
-
-		TAILQ_REMOVE(&claimer->waiting, attempt, entry);
-		lane_body_read(rows[0], i, &lease);
-		if (lease.body != NULL &&
-		    attempt_set_body(attempt, &lease, &failed) != 0)
-			attempt_unsent(attempt);
-		else
-			attempt_start(attempt);
-	}
-	claimer_step(claimer);
-}
-
-static void
-load_bodies(struct claimer *claimer, struct pg_batch *batch)
-{
-	struct attempt *attempt;
-	int64_t events[BODIES];
-	size_t n = 0;
-
-	TAILQ_FOREACH (attempt, &claimer->waiting, entry)
-		if (n < BODIES)
-			events[n++] = attempt->lease.event_no;
-	lane_bodies(batch, events, n);
-	claimer_submit(claimer, batch, on_bodies);
-}
-
 void
 claimer_load(struct claimer *claimer, struct pg_batch *batch)
 {
@@ -158,9 +114,6 @@ claimer_load(struct claimer *claimer, struct pg_batch *batch)
 		    (n == 0 || ids[n - 1] != attempt->lease.subscription_id))
 			ids[n++] = attempt->lease.subscription_id;
 	}
-	if (n > 0) {
-		endpoint_load(batch, ids, n);
-		claimer_submit(claimer, batch, on_loaded);
-	} else
-		load_bodies(claimer, batch);
+	endpoint_load(batch, ids, n);
+	claimer_submit(claimer, batch, on_loaded);
 }

@@ -10,14 +10,14 @@ claimer_take(struct claimer *claimer, struct pg_batch *batch, int room)
 	int64_t asked[CLAIMER_TURNS];
 	size_t n = rota_next(claimer->rota, asked, (size_t)limit);
 
+	claimer->nturns = (size_t)limit;
 	lane_take(batch, limit, asked, n, claimer->entered_from);
 }
 
-size_t
+void
 claimer_taken(struct claimer *claimer, const struct pg_rows *rows)
 {
 	struct lane_turn turn;
-	size_t nleft = 0;
 
 	claimer->entered_from = lane_take_from(rows);
 	claimer->nempty = 0;
@@ -32,10 +32,8 @@ claimer_taken(struct claimer *claimer, const struct pg_rows *rows)
 			    turn.subscription_id);
 		} else {
 			rota_remove(claimer->rota, turn.subscription_id);
-			nleft++;
 		}
 	}
-	return nleft;
 }
 
 void

@@ -25,6 +25,9 @@
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+/* Callbacks between two looks for what the database says. */
+enum { REQUESTS_AT_ONCE = 16 };
+
 /* After the grace, for what is left to be recorded. */
 #define LAST_WAIT (5 * USEC_PER_SEC)
 
@@ -250,6 +253,30 @@ close_program(struct program *program)
 		event_base_free(worker->loop);
 }
 
+/*
+ * What the database says goes first, and is asked for after a few requests at the
+ * most: else hundreds of answers would be read in one go and recorded in one go,
+ * and whoever waits for the others would idle meanwhile.
+ */
+static struct event_base *
+new_loop(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *loop = NULL;
+
+	if (config == NULL)
+		return NULL;
+	if (event_config_set_max_dispatch_interval(
+		config, NULL, REQUESTS_AT_ONCE, 1) == 0)
+		loop = event_base_new_with_config(config);
+	event_config_free(config);
+	if (loop != NULL && event_base_priority_init(loop, 2) != 0) {
+		event_base_free(loop);
+		return NULL;
+	}
+	return loop;
+}
+
 static int
 run(const struct worker_conf *conf)
 {
@@ -260,7 +287,7 @@ run(const struct worker_conf *conf)
 	limits_raise_descriptors();
 	if (conf->development)
 		log_warn("development mode: http and loopback are open", NULL);
-	program.worker.loop = event_base_new();
+	program.worker.loop = new_loop();
 	if (program.worker.loop == NULL)
 		(void)err_set(&err, ERR_NOMEM, "event loop");
 	else if (open_signals(&program, &err) == 0 &&

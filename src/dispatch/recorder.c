@@ -55,6 +55,12 @@ recorder_add(struct recorder *recorder, struct attempt *attempt)
 }
 
 bool
+recorder_is_busy(const struct recorder *recorder)
+{
+	return recorder->nin_hand > 0;
+}
+
+bool
 recorder_is_failing(const struct recorder *recorder)
 {
 	return recorder->is_failing;
@@ -106,13 +112,17 @@ settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
 /* Heads that came back are held before the old attempts are let go: a stop ends
  * with the last that is held. */
 static void
-settle(struct recorder *recorder, const struct pg_rows *rows)
+settle(struct recorder *recorder, const struct pg_rows *rows,
+    const struct pg_rows *bodies)
 {
 	struct delivery_recorded recorded;
 	int n = pg_count(rows);
+	int body = 0;
 
 	for (int i = 0; i < n; i++) {
 		delivery_record_read(rows, i, &recorded);
+		if (recorded.hands_back)
+			lane_body_read(bodies, body++, &recorded.next);
 		assert(recorded.nth < recorder->nin_hand);
 		settle_one(recorder, &recorded);
 	}
@@ -176,7 +186,8 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 
 	recorder->is_failing = err != NULL;
 	if (err == NULL) {
-		settle(recorder, rows[DELIVERY_RECORD_ROWS]);
+		settle(recorder, rows[DELIVERY_RECORD_ROWS],
+		    rows[DELIVERY_BODY_ROWS]);
 		wake_in = delivery_wake_read(rows[DELIVERY_WAKE_ROWS]);
 		if (wake_in >= 0)
 			claimer_look(worker->claimer, wake_in);
@@ -191,6 +202,7 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	}
 	if (!TAILQ_EMPTY(&recorder->waiting))
 		schedule(recorder, wait);
+	claimer_recorded(worker->claimer);
 }
 
 static void
@@ -288,7 +300,8 @@ recorder_open(struct recorder **out, struct worker *worker, struct err *err)
 	    (size_t)worker->conf->batch, sizeof(struct delivery_outcome *));
 	recorder->flush = event_new(worker->loop, -1, 0, on_flush, recorder);
 	if (recorder->in_hand == NULL || recorder->outcomes == NULL ||
-	    recorder->flush == NULL) {
+	    recorder->flush == NULL ||
+	    event_priority_set(recorder->flush, 0) != 0) {
 		(void)err_set(err, ERR_NOMEM, "recorder");
 		goto fail;
 	}

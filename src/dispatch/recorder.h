@@ -26,6 +26,9 @@ void recorder_close(struct recorder *recorder);
 /* Take over an attempt that is done. */
 void recorder_add(struct recorder *recorder, struct attempt *attempt);
 
+/* Some are being recorded: claimer_recorded() tells when they are. */
+bool recorder_is_busy(const struct recorder *recorder);
+
 /* Outcomes cannot be kept at present: more of them would only pile up. */
 bool recorder_is_failing(const struct recorder *recorder);
 

@@ -367,7 +367,9 @@ set_up(struct pg *pg, struct err *err)
 	move(pg, SETTING_UP);
 	pg->io = event_new(pg->loop, fd, EV_READ | EV_PERSIST, on_io, pg);
 	pg->out = event_new(pg->loop, fd, EV_WRITE, on_io, pg);
-	if (pg->io == NULL || pg->out == NULL || event_add(pg->io, NULL) != 0)
+	if (pg->io == NULL || pg->out == NULL ||
+	    event_priority_set(pg->io, 0) != 0 ||
+	    event_priority_set(pg->out, 0) != 0 || event_add(pg->io, NULL) != 0)
 		return err_set(err, ERR_NOMEM, "connection");
 	if (PQsetnonblocking(pg->conn, 1) != 0 ||
 	    PQenterPipelineMode(pg->conn) != 1)

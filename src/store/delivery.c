@@ -293,6 +293,7 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 	put_says(batch, outcomes, n);
 	put_slows(batch, outcomes, n);
 	pg_commit(batch);
+	lane_bodies(batch);
 }
 
 void

@@ -166,9 +166,7 @@ lane_lease_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 		    pg_get_int(rows, row, pg_column(rows, "timeout_ms")) *
 		    USEC_PER_MS,
 		.begin_within = INT64_MAX,
-		.event_id = pg_get_text(rows, row, pg_column(rows, "event_id")),
 	};
-	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
 	read_token(rows, row, "lease_token", out->token);
 }
 
@@ -181,6 +179,13 @@ lane_claim_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 	out->attempt = pg_get_int(rows, row, pg_column(rows, "attempts"));
 	if (!pg_is_null(rows, row, begin_within))
 		out->begin_within = pg_get_bigint(rows, row, begin_within);
+}
+
+bool
+lane_claim_has_more(const struct pg_rows *rows)
+{
+	return pg_count(rows) > 0 &&
+	       pg_get_bool(rows, 0, pg_column(rows, "has_more"));
 }
 
 void
@@ -199,10 +204,9 @@ lane_rest_read(const struct pg_rows *rows)
 }
 
 void
-lane_bodies(struct pg_batch *batch, const int64_t *events, size_t n)
+lane_bodies(struct pg_batch *batch)
 {
 	pg_call(batch, STMT_EVENT_BODIES);
-	put_ids(batch, events, n);
 }
 
 void

@@ -181,15 +181,26 @@ def test_what_could_not_be_excluded_does_not_rest(db, cluster, subscription, ses
     assert turn(db) == (None, None)
 
 
-def test_a_busy_lane_lets_its_neighbours_have_a_turn(db, cluster, subscription):
-    """At the limit a lane is not handed back for ever while another has waited."""
+def busy_lane(db, cluster, subscription, held_for):
+    """At a limit of one, the head of a lane with more is recorded while another lane has waited."""
     db.execute("UPDATE postrider.subscription SET max_in_flight = 1")
     put(db, cluster, subscription, "a")
     leases = claim(db, cluster)
     put(db, cluster, subscription, "a", "b")
-    db.execute("UPDATE postrider.lane SET due_at = due_at - interval '10 seconds'"
-               " WHERE due_at IS NOT NULL")
+    db.execute("UPDATE postrider.lane SET due_at = due_at - interval '10 seconds',"
+               " leased_at = leased_at - %s::interval", (held_for,))
     with cluster.connect(db.name) as connection, connection.transaction():
         record(connection, *leases["a"], "delivered", 0)
         settle(connection, subscription[1], leases["a"][0])
+
+
+def test_a_busy_lane_lets_its_neighbours_have_a_turn(db, cluster, subscription):
+    """At the limit a lane is not handed back for ever while another has waited."""
+    busy_lane(db, cluster, subscription, held_for="1 second")
     assert set(claim(db, cluster)) == {"b"}
+
+
+def test_a_lane_that_was_just_claimed_goes_on(db, cluster, subscription):
+    """A claim serves more than one head, also while another lane has waited."""
+    busy_lane(db, cluster, subscription, held_for="-1 minute")
+    assert db.value("SELECT asset FROM postrider.lane WHERE lease_token IS NOT NULL") == "a"
