@@ -2,10 +2,10 @@
 --
 --   $1 bigint    look from there, as turn_wake returns it; null: from the start
 --
--- Follows turn_take in its transaction.  Returns one row: in how many microseconds
+-- Follows turn_take or turn_rest in its transaction.  Returns one row: in how many microseconds
 -- the next turn wakes or the next lease is to be looked at (null if none), so that
 -- a dispatcher sleeps exactly so long.  None are left if one is past that somebody
--- else holds.  Where a turn was taken it is null: there is another pass at once.
+-- else holds.  Where a turn was taken it is null: there is another pass, or a rest.
 
 SELECT (extract(epoch FROM
             least((SELECT min(wake_at)

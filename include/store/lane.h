@@ -104,7 +104,7 @@ void lane_claim_read(
 bool lane_claim_has_more(const struct pg_rows *rows);
 
 /* Ask when to look again, should no turn have been taken.  In the transaction of
- * lane_take(), after it. */
+ * lane_take() or lane_rest(), after it. */
 void lane_next(struct pg_batch *batch, int64_t from);
 
 /* How long until something falls due; -1: nothing will. */
@@ -116,8 +116,9 @@ void lane_lease_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 
 /* Let subscriptions rest that have nothing to claim: two calls, to be put in a
- * transaction of their own.  The second answers how many stay in the round. */
-enum { LANE_REST_ROWS = 1 };
+ * transaction of their own.  The second answers how many stay in the round;
+ * lane_next() follows. */
+enum { LANE_REST_ROWS = 1, LANE_NEXT_ROWS = 2 };
 void lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n);
 int64_t lane_rest_read(const struct pg_rows *rows);
 

@@ -217,17 +217,20 @@ static void
 on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
+	int64_t staying;
 
 	if (!claimer_answered(claimer, err))
 		return;
-	if (lane_rest_read(rows[LANE_REST_ROWS]) == 0)
-		for (size_t i = 0; i < claimer->nempty; i++)
-			rota_remove(claimer->rota, claimer->empty[i]);
-	else if (claimer->was_vain) {
+	staying = lane_rest_read(rows[LANE_REST_ROWS]);
+	for (size_t i = 0; staying == 0 && i < claimer->nempty; i++)
+		rota_remove(claimer->rota, claimer->empty[i]);
+	claimer->nempty = 0;
+	if (claimer->was_vain && staying > 0) {
 		claimer->is_wanted = false;
 		claimer_look(claimer, contended_wait(claimer));
-	}
-	claimer->nempty = 0;
+	} else if (!claimer->is_wanted)
+		claimer_look(claimer,
+		    idle_wait(claimer, lane_next_read(rows[LANE_NEXT_ROWS])));
 	claimer_step(claimer);
 }
 
@@ -236,6 +239,7 @@ rest(struct claimer *claimer, struct pg_batch *batch)
 {
 	pg_begin(batch);
 	lane_rest(batch, claimer->empty, claimer->nempty);
+	lane_next(batch, claimer->look_from);
 	pg_commit(batch);
 	claimer_submit(claimer, batch, on_rested);
 }
