@@ -7,8 +7,6 @@ README.md says what is measured and how to read it.
 import argparse
 import itertools
 import json
-import os
-import platform
 import statistics
 import sys
 import time
@@ -19,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import shapes  # noqa: E402
 from bench.dispatcher import ROOT, Dispatcher, settings  # noqa: E402
+from bench.measure import machine  # noqa: E402
 from integration.postgres import Cluster  # noqa: E402
 
 SMALL = 1000
@@ -123,13 +122,6 @@ def figures(shape, queues, lanes):
             "most_ms": [round(max(small), 3), round(max(big), 3)],
         }
     return found
-
-
-def machine(cluster):
-    with cluster.connect() as connection:
-        version = connection.execute("SHOW server_version").fetchone()[0]
-    return {"postgresql": version, "kernel": platform.release(), "cpus": os.cpu_count(),
-            "machine": platform.machine()}
 
 
 def heading(n):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How much requests that are never answered harm a healthy endpoint.
 
-    POSTRIDER_BIN=build/bin tests/bench/isolation.py --json isolation.json
+    POSTRIDER_BIN=build/release/bin tests/bench/isolation.py --json isolation.json
 
 One dispatcher sends a steady trickle of events to a healthy endpoint: alone,
 and beside 10,000 requests in flight to endpoints that accept, read, and say
@@ -15,15 +15,12 @@ requests.  PostgreSQL runs without fsync: the disk is not what is measured.
 """
 
 import argparse
-import http.client
 import json
 import multiprocessing
-import os
 import resource
 import select
 import socket
 import ssl
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +29,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench import traffic  # noqa: E402
+from bench.measure import Gauge, medians  # noqa: E402
 from integration.daemons import Cli, Dispatch, Ingest  # noqa: E402
 from integration.postgres import Cluster  # noqa: E402
 from integration.wait import dawdle, until  # noqa: E402
@@ -131,40 +130,8 @@ def make_certificate(path):
     return path
 
 
-class Gauge:
-    """What a process takes, as Linux tells."""
-
-    def __init__(self, pid):
-        self.proc = Path(f"/proc/{pid}")
-
-    def octets(self):
-        """Resident memory."""
-        pages = int((self.proc / "statm").read_text().split()[1])
-        return pages * resource.getpagesize()
-
-    def descriptors(self):
-        return len(list((self.proc / "fd").iterdir()))
-
-    def processor(self):
-        """Seconds of processor time."""
-        fields = (self.proc / "stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-class Poster:
-    """Posts events on one connection that stays open."""
-
-    def __init__(self, port, key):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        self.key = key
-
-    def post(self, path, body, media_type):
-        self.connection.request("POST", path, body, {
-            "Authorization": f"Bearer {self.key}", "Content-Type": media_type})
-        answer = self.connection.getresponse()
-        text = answer.read()
-        if answer.status != 202:
-            raise RuntimeError(f"{answer.status}: {text[:500]!r}")
+class Poster(traffic.Poster):
+    """Posts what is healthy slowly, and what is not at once."""
 
     def trickle(self, name, rate, seconds):
         """Healthy events at an even pace, however slow; id -> when accepted."""
@@ -294,10 +261,6 @@ class Bench:
             "database_connections": len(backends),
             "in_flight": db.value("SELECT count(lease_token) FROM postrider.lane"),
         }
-
-
-def medians(rounds):
-    return {name: statistics.median(one[name] for one in rounds) for name in rounds[0]}
 
 
 def table(alone, beside):

@@ -1,12 +1,22 @@
-"""The bench itself: what it promises to the tests must hold, failures above all."""
+"""The bench itself: what it promises to the tests must hold, failures above all.
+
+The benchmarks, too, each at a size that takes seconds: its goals may well be missed then.
+"""
 
 import http.client
+import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+from bench import measure, peers
+from bench.traffic import BODY, STAMP, Shape, line
 
 from .api import Api
 from .daemons import Cli, Ingest, environment
@@ -185,3 +195,101 @@ def test_an_endpoint_may_run_the_tests_own_code(endpoint):
     endpoint.script(act)
     assert Api(endpoint.port, key="k").post("/", {"a": 1}).expect(200) == {"a": 1}
     assert endpoint.requests[0].headers["authorization"] == "Bearer k"
+
+
+# -- the benchmarks --
+
+BENCH = Path(measure.__file__).parent
+
+BENCHMARKS = {
+    "delivery": "--ours --shape d e --events 200 --runs 1 --dispatchers 1 2",
+    "ingest": "--ours --seconds 1 --runs 1 --connections 4 --batch-connections 1",
+    "latency": "--minutes 0.05 --events 200 --idle-events 10 --connections 4",
+    "growth": "--finished 0 500 --events 200 --runs 1",
+    "scale": "--delay-ms 20 --in-flight 1 --wall 2 --seconds 1 --runs 1 --events 3000",
+    "flat_cost": "--rows 2000 --shape ready",
+    "isolation": "--requests 20 --subscriptions 2 --seconds 1 --rounds 1",
+    "retention": "--rows 300 --slice 3 --rate 20 --seconds 3",
+}
+
+
+def run(name, arguments, tmp_path):
+    """A benchmark, to its end; what it wrote."""
+    for program in ("nginx", "wrk"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    path = tmp_path / "figures.json"
+    done = subprocess.run(
+        [sys.executable, "-B", BENCH / f"{name}.py", *arguments.split(), "--json", path],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=250, check=False)
+    assert path.exists(), done.stdout + done.stderr
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_runs_to_its_end(name, tmp_path):
+    found = run(name, BENCHMARKS[name], tmp_path)
+    for goal in found.get("goals", []):
+        assert goal["is_"] > 0, goal
+
+
+def test_each_benchmark_is_run_here():
+    commands = {path.stem for path in BENCH.glob("*.py") if os.access(path, os.X_OK)}
+    assert commands == set(BENCHMARKS)
+
+
+def test_all_of_a_backlog_is_sent_and_counted(tmp_path):
+    found = run("delivery", "--ours --shape b --events 300 --runs 2 --dispatchers 1", tmp_path)
+    runs = found["shapes"]["b"]["postrider"]
+    assert [(one["sent"], one["is_done"]) for one in runs] == [(300, True)] * 2
+
+
+def test_minutes_of_delivery_are_fed_by_ingest(tmp_path):
+    found = run("delivery", "--minutes 0.05", tmp_path)
+    assert [one["minute"] for one in found["minutes"]] == [1]
+    assert found["minutes"][0]["ingest_us"] > 0
+
+
+def test_peers_are_measured_beside(tmp_path):
+    if not peers.fetch():
+        pytest.skip("the peers cannot be had")
+    found = run("delivery", "--shape c one --events 150 --runs 1 --dispatchers 1"
+                " --limit-seconds 1", tmp_path)
+    assert {name: runs[0]["sent"] for name, runs in found["shapes"]["c"].items()} == {
+        "postrider": 150, "graphile-worker": 150, "graphile-worker x2": 150,
+        "graphile-worker, ordered": 150, "pg-boss, ordered": 150}
+    assert found["shapes"]["one"]["pg-boss, ordered"][0]["is_done"]
+    assert found["limits"]["libcurl"]["per_second"] > 0
+    found = run("ingest", "--seconds 1 --runs 1 --connections 4 --batch-connections 1", tmp_path)
+    assert {"graphile-worker", "pg-boss"} < found["runs"].keys()
+
+
+def test_what_a_child_took_is_counted_after_its_end():
+    meter = measure.Meter({"ours": [os.getpid()]}).start()
+    subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
+    assert meter.stop(1)["ours_us"] > 50_000
+
+
+def test_a_goal_that_is_missed_fails_the_run(tmp_path, capsys):
+    goals = [measure.Goal("speed", 5, least=4), measure.Goal("wait", 5, most=4)]
+    with pytest.raises(SystemExit) as ended:
+        measure.conclude(tmp_path / "x.json", {}, goals)
+    assert ended.value.code == 1
+    assert [goal["is_met"] for goal in json.loads((tmp_path / "x.json").read_text())["goals"]] == [
+        True, False]
+    assert "NOT wait: 5 (at most 4)" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        measure.conclude(tmp_path / "x.json", {}, goals[:1])
+    assert ended.value.code == 0
+
+
+def test_an_event_is_as_long_as_it_says():
+    for made in (line(1), line(123456, "reading.7", "a99")):
+        assert len(made) + STAMP == BODY
+        json.loads(made)
+
+
+def test_the_one_in_front_is_in_front():
+    shape = Shape("e", "", events=10, assets=3, hot=0.4)
+    assert [shape.asset(n) for n in range(10)] == ["hot"] * 4 + ["a1", "a2", "a0", "a1", "a2", "a0"]
