@@ -15,6 +15,7 @@
 
 struct buf;
 struct err;
+struct evp_mac_ctx_st;
 
 enum {
 	SIGN_SECRET_MIN = 24, /* bytes, by Standard Webhooks */
@@ -22,9 +23,11 @@ enum {
 	SIGN_SECRET_NEW = 32, /* what sign_secret_new() makes */
 };
 
+/* Not to be copied once it has signed. */
 struct sign_secret {
 	unsigned char bytes[SIGN_SECRET_MAX];
 	size_t len;
+	struct evp_mac_ctx_st *mac; /* keyed with it; NULL until it signs */
 };
 
 /* A new random secret.  ERR_RETRY if the system has no randomness to give. */
@@ -41,18 +44,18 @@ int sign_secret_parse(
 /* Append "whsec_" and base64. */
 void sign_secret_print(struct buf *out, const struct sign_secret *secret);
 
-/* Wipe it. */
+/* Wipe it, and what was made of it. */
 void sign_secret_fini(struct sign_secret *secret);
 
 /*
  * Append "v1,<base64>" for `body` sent as event `id` at `timestamp` (seconds
  * since 1970).  `out` is marked failed if OpenSSL fails.
  */
-void sign_standard(struct buf *out, const struct sign_secret *secret,
-    const char *id, int64_t timestamp, const void *body, size_t len);
+void sign_standard(struct buf *out, struct sign_secret *secret, const char *id,
+    int64_t timestamp, const void *body, size_t len);
 
 /* Append "v1=<hex>" for `body` sent at `timestamp`: the older scheme. */
-void sign_older(struct buf *out, const struct sign_secret *secret,
-    int64_t timestamp, const void *body, size_t len);
+void sign_older(struct buf *out, struct sign_secret *secret, int64_t timestamp,
+    const void *body, size_t len);
 
 #endif

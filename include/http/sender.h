@@ -91,7 +91,7 @@ struct send_tls {
  * and the texts of `tls`, which must stay valid until `done` or send_cancel().
  *
  * Host, Content-Length and the like are the client's own: such a header is
- * refused.  A Content-Type not given is not sent.
+ * refused.  A Content-Type or User-Agent not given is not sent.
  */
 struct send_args {
 	const char *url;

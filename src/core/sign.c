@@ -98,6 +98,7 @@ sign_secret_print(struct buf *out, const struct sign_secret *secret)
 void
 sign_secret_fini(struct sign_secret *secret)
 {
+	EVP_MAC_CTX_free(secret->mac);
 	OPENSSL_cleanse(secret, sizeof(*secret));
 }
 
@@ -116,10 +117,9 @@ update(EVP_MAC_CTX *context, const struct part *parts, size_t n)
 	return true;
 }
 
-/* HMAC-SHA256 over `parts` in a row. */
-static bool
-hmac(unsigned char mac[MAC_SIZE], const struct sign_secret *secret,
-    const struct part *parts, size_t n)
+/* HMAC-SHA256, keyed. */
+static EVP_MAC_CTX *
+mac_new(const struct sign_secret *secret)
 {
 	char digest[] = "SHA256";
 	const OSSL_PARAM params[] = {
@@ -128,20 +128,32 @@ hmac(unsigned char mac[MAC_SIZE], const struct sign_secret *secret,
 		OSSL_PARAM_construct_end(),
 	};
 	EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
-	EVP_MAC_CTX *context = EVP_MAC_CTX_new(algorithm);
-	bool done;
+	EVP_MAC_CTX *mac = EVP_MAC_CTX_new(algorithm);
 
-	done = context != NULL &&
-	       EVP_MAC_init(context, secret->bytes, secret->len, params) &&
-	       update(context, parts, n) &&
-	       EVP_MAC_final(context, mac, NULL, MAC_SIZE);
-	EVP_MAC_CTX_free(context);
-	EVP_MAC_free(algorithm);
-	return done;
+	EVP_MAC_free(algorithm); /* the context holds it */
+	if (mac != NULL &&
+	    EVP_MAC_init(mac, secret->bytes, secret->len, params))
+		return mac;
+	EVP_MAC_CTX_free(mac);
+	return NULL;
+}
+
+/* The MAC of `parts` in a row.  To fetch the algorithm and to key it takes
+ * longer than a body of a kilobyte: that is done once. */
+static bool
+hmac(unsigned char out[MAC_SIZE], struct sign_secret *secret,
+    const struct part *parts, size_t n)
+{
+	if (secret->mac == NULL)
+		secret->mac = mac_new(secret);
+	return secret->mac != NULL &&
+	       EVP_MAC_init(secret->mac, NULL, 0, NULL) && /* begins anew */
+	       update(secret->mac, parts, n) &&
+	       EVP_MAC_final(secret->mac, out, NULL, MAC_SIZE);
 }
 
 void
-sign_standard(struct buf *out, const struct sign_secret *secret, const char *id,
+sign_standard(struct buf *out, struct sign_secret *secret, const char *id,
     int64_t timestamp, const void *body, size_t len)
 {
 	char stamp[STAMP_SIZE];
@@ -164,9 +176,10 @@ sign_standard(struct buf *out, const struct sign_secret *secret, const char *id,
 }
 
 void
-sign_older(struct buf *out, const struct sign_secret *secret, int64_t timestamp,
+sign_older(struct buf *out, struct sign_secret *secret, int64_t timestamp,
     const void *body, size_t len)
 {
+	static const char hex[] = "0123456789abcdef";
 	char stamp[STAMP_SIZE];
 	unsigned char mac[MAC_SIZE];
 	int n = snprintf(stamp, sizeof(stamp), "%" PRId64 ".", timestamp);
@@ -181,5 +194,6 @@ sign_older(struct buf *out, const struct sign_secret *secret, int64_t timestamp,
 	}
 	buf_puts(out, "v1=");
 	for (size_t i = 0; i < sizeof(mac); i++)
-		buf_printf(out, "%02x", mac[i]);
+		buf_add(out,
+		    (const char[]){ hex[mac[i] >> 4], hex[mac[i] & 15] }, 2);
 }

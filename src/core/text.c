@@ -38,6 +38,12 @@ is_safe(uint32_t c)
 	return true;
 }
 
+static bool
+is_plain(char c)
+{
+	return c >= ' ' && c < 0x7f;
+}
+
 /* Read one character, or step over one byte that begins none. */
 static uint32_t
 next(const char **at, size_t left)
@@ -62,8 +68,15 @@ text_make_safe(char *out, size_t size, const char *from, size_t len)
 
 	while (len > 0) {
 		const char *at = from;
-		size_t n = utf8_put(one, next(&from, len));
+		size_t n;
 
+		/* Nearly all of nearly every text. */
+		if (is_plain(*from) && used + 1 < size) {
+			out[used++] = *from++;
+			len--;
+			continue;
+		}
+		n = utf8_put(one, next(&from, len));
 		if (used + n >= size)
 			break;
 		memcpy(out + used, one, n);

@@ -1,5 +1,4 @@
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/sign.h"
@@ -7,19 +6,21 @@
 #include "store/endpoint.h"
 #include "store/lane.h"
 
+enum { DIGITS = 20 }; /* of any int64_t */
+
 /* Where each header begins, while the text may still move. */
 struct offsets {
 	size_t at[MESSAGE_HEADERS];
 	size_t n;
 };
 
+/* `name` with what stands between it and the value. */
 static void
 begin(struct message *out, struct offsets *offsets, const char *name)
 {
 	assert(offsets->n < MESSAGE_HEADERS - 1);
 	offsets->at[offsets->n++] = out->text.len;
 	buf_puts(&out->text, name);
-	buf_puts(&out->text, ": ");
 }
 
 static void
@@ -37,24 +38,33 @@ add(struct message *out, struct offsets *offsets, const char *name,
 	end(out);
 }
 
+/* None is below zero. */
 static void
 add_number(struct message *out, struct offsets *offsets, const char *name,
     int64_t value)
 {
+	char digits[DIGITS];
+	size_t at = sizeof(digits);
+
+	assert(value >= 0);
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
 	begin(out, offsets, name);
-	buf_printf(&out->text, "%" PRId64, value);
+	buf_add(&out->text, digits + at, sizeof(digits) - at);
 	end(out);
 }
 
 /* One signature a valid secret.  Returns how many there are. */
 static size_t
-sign_with_secrets(struct buf *text, const struct endpoint *endpoint,
+sign_with_secrets(struct buf *text, struct endpoint *endpoint,
     const struct lane_lease *lease, int64_t timestamp, usec_t now)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < endpoint->nsecrets; i++) {
-		const struct endpoint_secret *secret = &endpoint->secrets[i];
+		struct endpoint_secret *secret = &endpoint->secrets[i];
 
 		if (secret->valid_until <= now)
 			continue;
@@ -88,12 +98,12 @@ sign_with_keys(struct buf *text, const struct endpoint *endpoint,
  */
 static size_t
 add_signatures(struct message *out, struct offsets *offsets,
-    const struct endpoint *endpoint, const struct lane_lease *lease,
+    struct endpoint *endpoint, const struct lane_lease *lease,
     int64_t timestamp, usec_t now)
 {
 	size_t n;
 
-	begin(out, offsets, "webhook-signature");
+	begin(out, offsets, "webhook-signature: ");
 	n = sign_with_secrets(&out->text, endpoint, lease, timestamp, now);
 	sign_with_keys(&out->text, endpoint, lease, timestamp, now);
 	end(out);
@@ -102,12 +112,12 @@ add_signatures(struct message *out, struct offsets *offsets,
 
 static void
 add_older(struct message *out, struct offsets *offsets,
-    const struct endpoint *endpoint, const struct lane_lease *lease,
+    struct endpoint *endpoint, const struct lane_lease *lease,
     int64_t timestamp)
 {
-	add(out, offsets, "X-Event-ID", lease->event_id);
-	add_number(out, offsets, "X-Webhook-Timestamp", timestamp);
-	begin(out, offsets, "X-Webhook-Signature");
+	add(out, offsets, "X-Event-ID: ", lease->event_id);
+	add_number(out, offsets, "X-Webhook-Timestamp: ", timestamp);
+	begin(out, offsets, "X-Webhook-Signature: ");
 	sign_older(&out->text, &endpoint->secrets[0].secret, timestamp,
 	    lease->body, lease->len);
 	end(out);
@@ -130,7 +140,7 @@ add_own(struct message *out, struct offsets *offsets,
 }
 
 int
-message_write(struct message *out, const struct endpoint *endpoint,
+message_write(struct message *out, struct endpoint *endpoint,
     const struct lane_lease *lease, usec_t wall, usec_t now)
 {
 	int64_t timestamp = wall / USEC_PER_SEC;
@@ -138,14 +148,14 @@ message_write(struct message *out, const struct endpoint *endpoint,
 	size_t signatures;
 
 	*out = (struct message){ 0 };
-	add(out, &offsets, "Content-Type", "application/json");
-	add(out, &offsets, "User-Agent", "postrider/" POSTRIDER_VERSION);
-	add(out, &offsets, "webhook-id", lease->event_id);
-	add_number(out, &offsets, "webhook-timestamp", timestamp);
+	add(out, &offsets, "Content-Type: ", "application/json");
+	add(out, &offsets, "User-Agent: ", "postrider/" POSTRIDER_VERSION);
+	add(out, &offsets, "webhook-id: ", lease->event_id);
+	add_number(out, &offsets, "webhook-timestamp: ", timestamp);
 	signatures =
 	    add_signatures(out, &offsets, endpoint, lease, timestamp, now);
-	add_number(out, &offsets, "postrider-position", lease->delivery_id);
-	add_number(out, &offsets, "postrider-attempt", lease->attempt);
+	add_number(out, &offsets, "postrider-position: ", lease->delivery_id);
+	add_number(out, &offsets, "postrider-attempt: ", lease->attempt);
 	if (endpoint->older_signature)
 		add_older(out, &offsets, endpoint, lease, timestamp);
 	add_own(out, &offsets, endpoint);

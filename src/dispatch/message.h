@@ -26,7 +26,7 @@ struct message {
  * the subscription adds.  0, or -1 if memory or OpenSSL fails, or if no secret
  * is valid: nothing is sent unsigned.  Free with message_fini() in either case.
  */
-int message_write(struct message *out, const struct endpoint *endpoint,
+int message_write(struct message *out, struct endpoint *endpoint,
     const struct lane_lease *lease, usec_t wall, usec_t now);
 
 void message_fini(struct message *message);

@@ -71,6 +71,7 @@ struct send {
 	void *arg;
 
 	/* The request. */
+	struct buf url; /* as given, with its NUL; empty: none that was good */
 	struct target_site site;
 	struct buf header_text; /* the lines, each ended by a NUL */
 	struct buf header_nodes; /* struct curl_slist, one a line */

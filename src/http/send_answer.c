@@ -13,23 +13,32 @@ enum {
 
 /* What helps a person to see who answered, and why so.  Nothing that may hold
  * a credential (Set-Cookie, Authentication-Info), nothing of any length. */
-static const char *const kept[] = {
-	"allow",
-	"cf-ray",
-	"content-encoding",
-	"content-length",
-	"content-type",
-	"date",
-	"location",
-	"request-id",
-	"retry-after",
-	"server",
-	"via",
-	"www-authenticate",
-	"x-amzn-requestid",
-	"x-correlation-id",
-	"x-request-id",
+#define NAME(text)                                                             \
+	{                                                                      \
+		text, sizeof(text) - 1                                         \
+	}
+static const struct name {
+	const char *text;
+	size_t len;
+} kept[] = {
+	NAME("allow"),
+	NAME("cf-ray"),
+	NAME("content-encoding"),
+	NAME("content-length"),
+	NAME("content-type"),
+	NAME("date"),
+	NAME("location"),
+	NAME("request-id"),
+	NAME("retry-after"),
+	NAME("server"),
+	NAME("via"),
+	NAME("www-authenticate"),
+	NAME("x-amzn-requestid"),
+	NAME("x-correlation-id"),
+	NAME("x-request-id"),
 };
+static const struct name content_length = NAME("content-length");
+static const struct name retry_after = NAME("retry-after");
 
 /* "HTTP/1.1 503 Why"; 0 if it is none. */
 static int
@@ -115,11 +124,11 @@ split(struct field *out, const char *line, size_t len)
 }
 
 static bool
-is_named(const struct field *field, const char *name)
+is_named(const struct field *field, const struct name *name)
 {
 	/* A NUL in the field's name would end the comparison too early. */
-	return field->name_len == strlen(name) &&
-	       strncasecmp(field->name, name, field->name_len) == 0;
+	return field->name_len == name->len &&
+	       strncasecmp(field->name, name->text, name->len) == 0;
 }
 
 /* Two that differ: the longer wait harms nobody. */
@@ -160,7 +169,7 @@ read_length(struct send *send, const struct field *field)
 
 /* Add "name: value" to what is kept, as far as there is room. */
 static void
-keep(struct send *send, const char *name, const struct field *field)
+keep(struct send *send, const struct name *name, const struct field *field)
 {
 	struct buf *to = &send->kept;
 	char value[VALUE_KEPT + 1];
@@ -168,12 +177,12 @@ keep(struct send *send, const char *name, const struct field *field)
 
 	len = text_make_safe(
 	    value, sizeof(value), field->value, field->value_len);
-	if (strlen(name) + len + sizeof("\n: ") > room)
+	if (name->len + len + sizeof("\n: ") > room)
 		return;
 	if (to->len > 0)
 		buf_add(to, "\n", 1);
-	buf_puts(to, name);
-	buf_puts(to, ": ");
+	buf_add(to, name->text, name->len);
+	buf_add(to, ": ", 2);
 	buf_add(to, value, len);
 }
 
@@ -181,11 +190,11 @@ static int
 read_header(struct send *send, const struct field *field)
 {
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (is_named(field, kept[i]))
-			keep(send, kept[i], field);
-	if (is_named(field, "retry-after"))
+		if (is_named(field, &kept[i]))
+			keep(send, &kept[i], field);
+	if (is_named(field, &retry_after))
 		read_retry_after(send, field);
-	return is_named(field, "content-length") ? read_length(send, field) : 0;
+	return is_named(field, &content_length) ? read_length(send, field) : 0;
 }
 
 size_t

@@ -13,6 +13,7 @@
 const struct send_option send_options[] = {
 	/* Nothing from the environment, nor from earlier answers. */
 	T(CURLOPT_PROXY, ""),
+	T(CURLOPT_NOPROXY, "*"),
 	N(CURLOPT_NETRC, CURL_NETRC_IGNORED),
 	T(CURLOPT_COOKIEFILE, NULL),
 	N(CURLOPT_HSTS_CTRL, 0),
@@ -28,7 +29,7 @@ const struct send_option send_options[] = {
 	N(CURLOPT_HTTP09_ALLOWED, 0),
 	N(CURLOPT_POST, 1),
 	N(CURLOPT_PATH_AS_IS, 1),
-	T(CURLOPT_USERAGENT, "Postrider/" POSTRIDER_VERSION),
+	T(CURLOPT_USERAGENT, NULL),
 
 	/* The answer, as it comes. */
 	T(CURLOPT_ACCEPT_ENCODING, NULL),

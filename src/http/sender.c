@@ -31,6 +31,7 @@ send_free(struct send *send)
 		return;
 	if (send->easy != NULL)
 		curl_easy_cleanup(send->easy);
+	buf_fini(&send->url);
 	buf_wipe(&send->header_text);
 	buf_fini(&send->header_nodes);
 	buf_fini(&send->pin_text);
@@ -397,17 +398,24 @@ reset(struct send *send, const struct send_args *args)
 	send->error[0] = '\0';
 }
 
-/* libcurl keeps its own copy of the URL. */
+/* Judge the URL and give it to libcurl, which keeps a copy: unless it is the
+ * one of the send before, on which the same policy has nothing new to say. */
 static int
 aim(struct send *send, const char *url, struct err *err)
 {
+	struct buf *text = &send->url;
+	size_t len = strlen(url);
 	struct target target;
 
-	if (target_parse(&target, url, strlen(url), send->policy, err) != 0)
+	if (len + 1 == text->len && memcmp(text->data, url, len) == 0)
+		return 0;
+	buf_clear(text);
+	if (target_parse(&target, url, len, send->policy, err) != 0)
 		return -1;
 	if (curl_easy_setopt(send->easy, CURLOPT_URL, target.url) != CURLE_OK)
 		return err_set(err, ERR_NOMEM, "the URL");
 	send->site = target.site;
+	buf_add(text, url, len + 1);
 	return 0;
 }
 

@@ -279,6 +279,8 @@ endpoint_free(struct endpoint *endpoint)
 	free(endpoint->tls.certificate);
 	wipe_text(endpoint->tls.key);
 	buf_wipe(&endpoint->headers);
+	for (size_t i = 0; i < endpoint->nsecrets; i++)
+		sign_secret_fini(&endpoint->secrets[i].secret);
 	OPENSSL_cleanse(endpoint, sizeof(*endpoint));
 	free(endpoint);
 }

@@ -64,6 +64,13 @@ add_header(struct endpoint *endpoint, const char *line)
 	endpoint->nheaders++;
 }
 
+static void
+forget_secrets(struct endpoint *endpoint)
+{
+	for (size_t i = 0; i < endpoint->nsecrets; i++)
+		sign_secret_fini(&endpoint->secrets[i].secret);
+}
+
 /* The value of the header called `name`, or NULL. */
 static const char *
 header(const struct message *message, const char *name)
@@ -78,7 +85,7 @@ header(const struct message *message, const char *name)
 }
 
 static void
-write_message(struct message *out, const struct endpoint *endpoint)
+write_message(struct message *out, struct endpoint *endpoint)
 {
 	assert_int_equal(
 	    0, message_write(out, endpoint, &lease, AT * USEC_PER_SEC, 1000));
@@ -101,8 +108,10 @@ test_a_request_is_signed_as_the_standard_has_it(void **state)
 	assert_string_equal(header(&message, "postrider-attempt"), "3");
 	assert_string_equal(
 	    header(&message, "Content-Type"), "application/json");
+	assert_memory_equal(header(&message, "User-Agent"), "postrider/", 10);
 	assert_null(header(&message, "X-Event-ID"));
 	message_fini(&message);
+	forget_secrets(&endpoint);
 }
 
 static void
@@ -128,6 +137,7 @@ test_an_old_secret_signs_beside_the_new_one_until_it_expires(void **state)
 	assert_int_equal(strlen(signatures), strlen(SIGNATURE));
 	assert_string_not_equal(signatures, SIGNATURE);
 	message_fini(&message);
+	forget_secrets(&endpoint);
 }
 
 static void
@@ -146,6 +156,7 @@ test_the_older_scheme_is_added_where_it_is_asked_for(void **state)
 	    strlen(header(&message, "X-Webhook-Signature")), 3 + 64);
 	assert_string_equal(header(&message, "webhook-signature"), SIGNATURE);
 	message_fini(&message);
+	forget_secrets(&endpoint);
 }
 
 static void
@@ -161,6 +172,7 @@ test_key_pairs_sign_behind_secrets(void **state)
 	assert_string_equal(
 	    header(&message, "webhook-signature"), SIGNATURE " " KEY_SIGNATURE);
 	message_fini(&message);
+	forget_secrets(&endpoint);
 }
 
 static void
@@ -198,6 +210,7 @@ test_a_rotation_has_all_signatures_in_one_header_newest_first(void **state)
 	assert_int_equal(strlen(header(&message, "webhook-signature")),
 	    sizeof(SIGNATURE " " KEY_SIGNATURE) - 1);
 	message_fini(&message);
+	forget_secrets(&endpoint);
 }
 
 static void
@@ -237,6 +250,7 @@ test_headers_of_its_own_come_last(void **state)
 	    "X-Webhook-Signature: v1=", 24);
 	message_fini(&message);
 	buf_fini(&endpoint.headers);
+	forget_secrets(&endpoint);
 }
 
 static void
@@ -254,6 +268,7 @@ test_nothing_is_sent_without_a_signature(void **state)
 	assert_int_equal(-1,
 	    message_write(&message, &expired, &lease, AT * USEC_PER_SEC, 1000));
 	message_fini(&message);
+	forget_secrets(&expired);
 }
 
 int

@@ -32,7 +32,6 @@ test_a_request_arrives_as_it_was_given(void **state)
 	assert_non_null(strstr(w->web.last, "\r\nContent-Length: 2\r\n"));
 	assert_non_null(
 	    strstr(w->web.last, "\r\nContent-Type: application/json\r\n"));
-	assert_non_null(strstr(w->web.last, "\r\nUser-Agent: Postrider/"));
 	assert_null(strstr(w->web.last, "Expect"));
 	assert_null(strstr(w->web.last, "Accept-Encoding"));
 	assert_non_null(strstr(w->web.last, "\r\n\r\n{}"));
@@ -50,8 +49,40 @@ test_headers_not_given_are_not_made_up(void **state)
 	args.len = 0;
 	assert_int_equal(send_it(w, &args).end, SEND_ANSWERED);
 	assert_null(strstr(w->web.last, "Content-Type"));
+	assert_null(strstr(w->web.last, "User-Agent"));
 	assert_non_null(strstr(w->web.last, "\r\nX-Empty:\r\n"));
 	assert_non_null(strstr(w->web.last, "\r\nContent-Length: 0\r\n"));
+}
+
+/* One handle has it all, one after the other. */
+static void
+test_each_request_goes_where_it_is_sent(void **state)
+{
+	static const char *const paths[] = { "hook", "hook", "hook/2", "hook",
+		NULL, "hook" };
+	struct world *w = *state;
+	struct send_args args = usual(w);
+	struct send *send;
+	char url[64], line[64];
+	struct err err;
+
+	web_says(&w->web, web_text, OK);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (paths[i] == NULL) {
+			args.url = "http://192.0.2.1/hook";
+			assert_int_equal(-1, sender_start(&send, w->sender,
+						 &args, on_done, NULL, &err));
+			continue;
+		}
+		(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s",
+		    w->web.port, paths[i]);
+		(void)snprintf(
+		    line, sizeof(line), "POST /%s HTTP/1.1\r\n", paths[i]);
+		args.url = url;
+		assert_int_equal(send_it(w, &args).end, SEND_ANSWERED);
+		assert_ptr_equal(strstr(w->web.last, line), w->web.last);
+	}
+	assert_int_equal(w->web.requests, 5);
 }
 
 static void
@@ -279,6 +310,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_request_arrives_as_it_was_given),
 		TEST(test_headers_not_given_are_not_made_up),
+		TEST(test_each_request_goes_where_it_is_sent),
 		TEST(test_a_large_body_goes_without_asking_first),
 		TEST(test_nobody_listening_is_a_failed_connection),
 		TEST(test_a_cancelled_send_is_never_called_back),

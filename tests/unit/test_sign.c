@@ -107,6 +107,30 @@ test_all_that_is_signed_changes_the_signature(void **state)
 			    buf_text(&out[i]), buf_text(&out[j]));
 	for (size_t i = 0; i < 5; i++)
 		buf_fini(&out[i]);
+	sign_secret_fini(&secret);
+	sign_secret_fini(&other);
+}
+
+static void
+test_a_secret_signs_the_same_again(void **state)
+{
+	struct sign_secret secret = parse(vectors[0].secret);
+	struct sign_secret other = parse(vectors[1].secret);
+	struct buf out = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		buf_clear(&out);
+		sign_standard(&out, &secret, vectors[0].id,
+		    vectors[0].timestamp, vectors[0].body,
+		    strlen(vectors[0].body));
+		assert_string_equal(buf_text(&out), vectors[0].signature);
+		sign_older(&out, &secret, i, "{}", 2);
+		sign_standard(&out, &other, "a", i, "{}", 2);
+	}
+	sign_secret_fini(&secret);
+	sign_secret_fini(&other);
+	buf_fini(&out);
 }
 
 /* In base64, 24 bytes are 32 characters and 64 bytes are 88. */
@@ -228,8 +252,11 @@ test_a_finished_secret_is_wiped(void **state)
 {
 	static const struct sign_secret wiped;
 	struct sign_secret secret = parse(vectors[0].secret);
+	struct buf out = { 0 };
 
 	(void)state;
+	sign_standard(&out, &secret, "a", 0, "", 0);
+	buf_fini(&out);
 	sign_secret_fini(&secret);
 	assert_memory_equal(&secret, &wiped, sizeof(secret));
 }
@@ -244,6 +271,7 @@ main(void)
 		cmocka_unit_test(
 		    test_signatures_are_appended_so_that_two_secrets_can_sign),
 		cmocka_unit_test(test_all_that_is_signed_changes_the_signature),
+		cmocka_unit_test(test_a_secret_signs_the_same_again),
 		cmocka_unit_test(
 		    test_secrets_are_taken_only_as_they_are_printed),
 		cmocka_unit_test(test_a_nul_inside_is_refused),
