@@ -1,25 +1,88 @@
--- event_accept: keep the events whose ids are new.
+-- event_accept: keep new events, each with its deliveries at the tails of their
+-- lanes.
 --
---   $1 bigint[]  tenant
---   $2 text[]    event id, each (tenant, id) once
---   $3 text[]    type
---   $4 text[]    asset, or null
---   $5 bytea[]   fingerprint
---   $6 bytea[]   body
---   $7 integer[] fan-out
---   $8 text[]    subscriptions that it names, as an array's text, or null
+--   $1 bigint[]   tenant, one element an event
+--   $2 text[]     event id, each (tenant, id) once and in order by "C"
+--   $3 text[]     type
+--   $4 text[]     asset, or null
+--   $5 bytea[]    fingerprint
+--   $6 bytea[]    body
+--   $7 integer[]  fan-out
+--   $8 text[]     subscriptions that it names, as an array's text, or null
+--   $9 integer[]  its place in the order in which they came, from 1
+--   $10 bigint[]  subscription, one element a lane, in order
+--   $11 text[]    asset, in order by "C"; null, last, for a delivery without order
+--   $12 integer[] how many deliveries it gets, at most 1000: the block of positions
+--   $13 integer[] the first one's event, by its place in $9
+--   $14 integer[] lane, one element a delivery: its place in $10, from 1
+--   $15 integer[] event, by its place in $9
+--   $16 integer[] how many come behind it in its lane
 --
--- Returns nothing: event_known tells which were new.  A transaction that is
--- inserting the same id is waited for; all take ids in one order, so that two
--- such transactions cannot wait for each other.
+-- Returns when they were accepted, in microseconds since 1970.  An id that is
+-- there already is an error: event_known is asked before, so that this happens
+-- only to transactions that race.  The later one waits for the other's end; all
+-- take ids in one order, so that two cannot wait for each other.
+--
+-- The upsert takes each lane's row lock, in one order for all and after the
+-- ids; the position of a lane that stands already is drawn after that, and the
+-- lock lasts until the commit.  So order is commit order, even when two
+-- transactions race.
+--
+-- What belongs together is found by its place in an array: to join a thousand
+-- rows that were just written to where they came from costs more than to write
+-- them.
 
-INSERT INTO postrider.event
-       (tenant_id, event_id, type, asset, fingerprint, body, fan_out, named)
-SELECT tenant_id, event_id, type, asset, fingerprint, body, fan_out,
-       named::bigint[]
-  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[],
-              $6::bytea[], $7::integer[], $8::text[])
-       AS g (tenant_id, event_id, type, asset, fingerprint, body, fan_out,
-             named)
- ORDER BY tenant_id, event_id COLLATE "C"
-    ON CONFLICT (tenant_id, event_id) DO NOTHING;
+WITH drawn AS MATERIALIZED (
+    SELECT array_agg(nextval('postrider.position')) AS numbers
+      FROM unnest($1::bigint[])
+), accepted AS (
+    INSERT INTO postrider.event
+           (event_no, tenant_id, event_id, type, asset, fingerprint, body,
+            fan_out, named)
+    SELECT (SELECT numbers FROM drawn)[place], tenant_id, event_id, type,
+           asset, fingerprint, body, fan_out, named::bigint[]
+      FROM (SELECT unnest($1::bigint[])  AS tenant_id,
+                   unnest($2::text[])    AS event_id,
+                   unnest($3::text[])    AS type,
+                   unnest($4::text[])    AS asset,
+                   unnest($5::bytea[])   AS fingerprint,
+                   unnest($6::bytea[])   AS body,
+                   unnest($7::integer[]) AS fan_out,
+                   unnest($8::text[])    AS named,
+                   unnest($9::integer[]) AS place) g
+    RETURNING event_no
+), appended AS (
+    INSERT INTO postrider.lane AS l
+           (id, subscription_id, asset, head_id, tail_id, head_event_no,
+            due_at)
+    SELECT first_id, subscription_id, asset, first_id, first_id + n - 1,
+           (SELECT numbers FROM drawn)[first], statement_timestamp()
+      FROM (SELECT nextval('postrider.position') AS first_id,
+                   unnest($10::bigint[])  AS subscription_id,
+                   unnest($11::text[])    AS asset,
+                   unnest($12::integer[]) AS n,
+                   unnest($13::integer[]) AS first
+              FROM (SELECT count(*) FROM accepted) ids_are_locked) g
+        ON CONFLICT (subscription_id, asset) WHERE asset IS NOT NULL
+        DO UPDATE
+       SET tail_id = nextval('postrider.position')
+                     + EXCLUDED.tail_id - EXCLUDED.head_id
+    RETURNING l.id, l.subscription_id, l.asset, l.tail_id
+), lane AS MATERIALIZED (
+    SELECT array_agg(tail_id) AS tails,
+           array_agg(CASE WHEN asset IS NOT NULL THEN id END) AS ids
+      FROM (SELECT *
+              FROM appended
+             ORDER BY subscription_id, asset COLLATE "C", id) a
+), delivered AS (
+    INSERT INTO postrider.delivery (id, event_no, subscription_id, lane_id)
+    SELECT (SELECT tails FROM lane)[lane] - behind,
+           (SELECT numbers FROM drawn)[place],
+           ($10::bigint[])[lane],
+           (SELECT ids FROM lane)[lane]
+      FROM (SELECT unnest($14::integer[]) AS lane,
+                   unnest($15::integer[]) AS place,
+                   unnest($16::integer[]) AS behind) g
+)
+SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+       AS accepted_at;

@@ -1,23 +1,22 @@
--- event_known: the events of these ids as they were first accepted.
+-- event_known: the events that were accepted under these ids.
 --
 --   $1 bigint[]  tenant
 --   $2 text[]    event id
 --
--- Returns a row for each, in the order given, with its place there, counted from
--- 1; is_new if this transaction accepted it.  accepted_at is in microseconds
--- since 1970.
+-- Returns a row for each that is there, with its place in the list, counted from
+-- 1.  accepted_at is in microseconds since 1970.
 
-SELECT q.ord,
+SELECT q.place,
        e.fingerprint,
        (extract(epoch FROM e.accepted_at) * 1000000)::bigint AS accepted_at,
-       e.fan_out,
-       e.is_new
-  FROM unnest($1::bigint[], $2::text[])
-       WITH ORDINALITY AS q (tenant_id, event_id, ord)
+       e.fan_out
+  FROM (SELECT unnest($1::bigint[]) AS tenant_id,
+               unnest($2::text[]) AS event_id,
+               generate_series(1, cardinality($1)) AS place
+       OFFSET 0) q
  CROSS JOIN LATERAL (
-       SELECT *, xmin = pg_current_xact_id()::xid AS is_new
+       SELECT *
          FROM postrider.event
         WHERE tenant_id = q.tenant_id
           AND event_id = q.event_id
-       OFFSET 0) e
- ORDER BY q.ord;
+       OFFSET 0) e;

@@ -29,6 +29,9 @@ void buf_wipe(struct buf *buf);
 /* Forget the content, keep the memory. */
 void buf_clear(struct buf *buf);
 
+/* Take memory for `n` more bytes at once, where more than one is to come. */
+void buf_reserve(struct buf *buf, size_t n);
+
 /* Room for `n` more bytes, whose content is undefined; NULL when failed. */
 char *buf_grow(struct buf *buf, size_t n);
 

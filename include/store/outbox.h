@@ -1,14 +1,15 @@
 /*
  * outbox: events on their way into the database, many in one transaction.
  *
- *	outbox_ask    -- who may post, and where do the events go?
- *	outbox_learn     revoked keys, unknown subscriptions: refused here
- *	outbox_write  -- events, deliveries, lanes: in one transaction
- *	outbox_settle    new, a repeat, or another event under a known id
+ *	outbox_ask    -- who may post, what is there, where do the events go?
+ *	outbox_learn     revoked keys, unknown subscriptions, known ids
+ *	outbox_write  -- events, lanes, deliveries: one transaction
+ *	outbox_settle    the rest is accepted
  *
- * The caller sends the batches and owns the transaction around the second.
- * What it committed is accepted; before that nothing of it is kept, so at any
- * failure the whole can be begun again with a new outbox.
+ * The caller sends the batches.  Each is a transaction of its own, and nothing
+ * is kept unless the second succeeds: at any failure the whole can be begun
+ * again with a new outbox.  So it has to be after a unique_violation: somebody
+ * accepted one of the ids between the two.
  */
 
 #ifndef STORE_OUTBOX_H
@@ -75,9 +76,10 @@ void outbox_close(struct outbox *outbox);
 /* Add the questions to `batch`, which is new: no transaction is needed. */
 void outbox_ask(struct outbox *outbox, struct pg_batch *batch);
 
-/* Read their answers: refuse what cannot be accepted. */
-int outbox_learn(
-    struct outbox *outbox, struct pg_rows *const *rows, struct err *err);
+/* Read their answers: decide what needs no writing.  What goes beyond
+ * `max_deliveries` is left for later; one event is always kept. */
+int outbox_learn(struct outbox *outbox, struct pg_rows *const *rows,
+    size_t max_deliveries, struct err *err);
 
 /* How many are open: if none, there is nothing to write. */
 size_t outbox_count(const struct outbox *outbox);
@@ -85,17 +87,11 @@ size_t outbox_count(const struct outbox *outbox);
 /* How many deliveries the open ones will make. */
 size_t outbox_deliveries(const struct outbox *outbox);
 
-/* Leave for later what goes beyond OUTBOX_DELIVERIES_MAX; one event is always
- * kept. */
-void outbox_trim(struct outbox *outbox);
-
-/* Add what makes the open ones kept to `batch`, where nothing but pg_begin()
- * stands before it. */
+/* Add what keeps the open ones to `batch`, which is new. */
 int outbox_write(
-    const struct outbox *outbox, struct pg_batch *batch, struct err *err);
+    struct outbox *outbox, struct pg_batch *batch, struct err *err);
 
-/* Read the answers, which hold once the transaction is committed.  What somebody
- * removed meanwhile is left for later. */
+/* It has succeeded: read the answers. */
 void outbox_settle(struct outbox *outbox, struct pg_rows *const *rows);
 
 #endif

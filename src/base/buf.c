@@ -61,6 +61,12 @@ fail:
 	return false;
 }
 
+void
+buf_reserve(struct buf *buf, size_t n)
+{
+	(void)reserve(buf, n);
+}
+
 char *
 buf_grow(struct buf *buf, size_t n)
 {

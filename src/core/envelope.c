@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
 #include "base/err.h"
 #include "core/envelope.h"
+#include "core/rfc3339.h"
 
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -20,6 +20,8 @@
 enum {
 	ID_RANDOM = 16, /* bytes in an id of our own making */
 	NUMBER_MAX = 19, /* digits of INT64_MAX */
+	BODY_BESIDES =
+	    256, /* of a body without its data, unless names are long */
 	NAME_SHOWN = 32, /* bytes of a stranger's name in an error */
 };
 
@@ -302,6 +304,7 @@ make_fingerprint(struct envelope *envelope, struct err *err)
 	struct buf text = { 0 };
 	int rc = 0;
 
+	buf_reserve(&text, BODY_BESIDES + envelope->data.len);
 	put_content(&text, envelope);
 	if (text.failed)
 		rc = err_set(err, ERR_NOMEM, "out of memory");
@@ -349,20 +352,18 @@ envelope_make_id(struct envelope *envelope, struct err *err)
 static void
 put_time(struct buf *out, usec_t timestamp)
 {
-	usec_t ms = timestamp / USEC_PER_MS;
-	time_t seconds = (time_t)(ms / 1000);
-	char text[64];
-	struct tm tm = { 0 };
+	char text[RFC3339_SIZE];
 
-	(void)gmtime_r(&seconds, &tm);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	buf_printf(out, "\"%s.%03dZ\"", text, (int)(ms % 1000));
+	buf_puts(out, "\"");
+	buf_add(out, text, rfc3339_print(text, timestamp, 3));
+	buf_puts(out, "\"");
 }
 
 void
 envelope_body(
     struct buf *out, const struct envelope *envelope, usec_t timestamp)
 {
+	buf_reserve(out, BODY_BESIDES + envelope->data.len);
 	buf_puts(out, "{\"id\":");
 	json_quote(out, envelope->id, strlen(envelope->id));
 	buf_puts(out, ",\"type\":");

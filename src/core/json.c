@@ -101,13 +101,6 @@ scan_escape(struct scan *s)
 	return 0;
 }
 
-/* The bytes that need no look at what follows them. */
-static bool
-is_plain(char c)
-{
-	return c >= ' ' && c != '"' && c != '\\' && (unsigned char)c < 0x80;
-}
-
 static int
 scan_other(struct scan *s)
 {
@@ -127,8 +120,7 @@ scan_string(struct scan *s)
 {
 	s->at++;
 	for (;;) {
-		while (s->at < s->end && is_plain(*s->at))
-			s->at++;
+		s->at = json_walk_plain(s->at, s->end);
 		if (take(s, '"'))
 			return 0;
 		if (s->at == s->end)

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "core/json.h"
+#include "json_walk.h"
 #include "utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
@@ -145,8 +146,14 @@ json_quote(struct buf *out, const char *text, size_t len)
 
 	buf_puts(out, "\"");
 	while (text < end) {
-		size_t n = utf8_len(text, (size_t)(end - text));
+		const char *plain = json_walk_plain(text, end);
+		size_t n;
 
+		buf_add(out, text, (size_t)(plain - text));
+		text = plain;
+		if (text == end)
+			break;
+		n = utf8_len(text, (size_t)(end - text));
 		if (n == 0)
 			buf_puts(out, REPLACEMENT);
 		else if (n == 1)

@@ -22,12 +22,44 @@ json_walk_kind(const char *at)
 	}
 }
 
+/* Eight bytes at once: the high bit of one is set if it is over 0x7f, below a
+ * blank, or the same as one of the two others. */
+const char *
+json_walk_plain(const char *at, const char *end)
+{
+	const uint64_t each = 0x0101010101010101;
+	uint64_t eight;
+
+	for (; end - at >= 8; at += 8) {
+		memcpy(&eight, at, sizeof(eight));
+		if (((eight | (eight - each * ' ') |
+			 ((eight ^ each * '"') - each) |
+			 ((eight ^ each * '\\') - each)) &
+			each * 0x80) != 0)
+			break;
+	}
+	while (at < end && json_walk_is_plain(*at))
+		at++;
+	return at;
+}
+
+/* A quote ends the string unless an odd number of backslashes is before it. */
+static bool
+is_escaped(const char *quote)
+{
+	const char *at = quote;
+
+	while (at[-1] == '\\')
+		at--;
+	return (quote - at) % 2 != 0;
+}
+
 const char *
 json_walk_string(const char *at)
 {
-	for (at++; *at != '"'; at++)
-		if (*at == '\\')
-			at++;
+	do /* there is one, so that nothing beyond it is read */
+		at = memchr(at + 1, '"', INT32_MAX);
+	while (is_escaped(at));
 	return at + 1;
 }
 

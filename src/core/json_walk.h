@@ -9,6 +9,8 @@
 #define CORE_JSON_WALK_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "core/json.h"
 
@@ -25,6 +27,17 @@ json_walk_space(const char *at)
 		at++;
 	return at;
 }
+
+/* The bytes of a string that stand for themselves and need no look at what
+ * follows them. */
+static inline bool
+json_walk_is_plain(char c)
+{
+	return c >= ' ' && c != '"' && c != '\\' && (unsigned char)c < 0x80;
+}
+
+/* The first byte from `at` that is not plain, or `end`. */
+const char *json_walk_plain(const char *at, const char *end);
 
 /* The kind of the value that begins at `at`. */
 enum json_kind json_walk_kind(const char *at);

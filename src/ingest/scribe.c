@@ -1,3 +1,4 @@
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,11 +123,14 @@ scribe_close(struct scribe *scribe)
 	free(scribe);
 }
 
-/* Another transaction was in the way: a deadlock, or a conflict of snapshots. */
+/* Another transaction was in the way: a deadlock, or it has just accepted an id
+ * of ours. */
 static bool
 met_another(const struct err *err)
 {
-	return err->code == ERR_RETRY && strncmp(err->sqlstate, "40", 2) == 0;
+	return err->code != ERR_UNKNOWN &&
+	       (strncmp(err->sqlstate, "40", 2) == 0 ||
+		   strcmp(err->sqlstate, "23505") == 0);
 }
 
 /* Nothing of the batch was kept, or nobody knows. */
@@ -178,6 +182,8 @@ finish(struct scribe *scribe)
 	}
 	if (!TAILQ_EMPTY(&later))
 		writer_return(scribe->writer, &later);
+	/* The database has work while the answers are sent. */
+	scribe_turn(scribe);
 	tell(&carried, NULL);
 }
 
@@ -212,36 +218,6 @@ unit_is_fine(const struct scribe *scribe)
 }
 
 static void
-on_ended(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	struct scribe *scribe = arg;
-
-	(void)rows;
-	if (err != NULL)
-		fail(scribe, err);
-	else
-		finish(scribe);
-}
-
-static void
-end_unit(struct scribe *scribe)
-{
-	struct pg_batch *batch = pg_batch_new();
-	struct err err;
-
-	if (batch == NULL) {
-		(void)err_set(&err, ERR_NOMEM, "batch");
-		fail(scribe, &err);
-		return;
-	}
-	if (unit_is_fine(scribe))
-		pg_commit(batch);
-	else
-		pg_rollback(batch);
-	submit(scribe, batch, on_ended);
-}
-
-static void
 on_written(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct scribe *scribe = arg;
@@ -251,10 +227,7 @@ on_written(void *arg, struct pg_rows *const *rows, const struct err *err)
 		return;
 	}
 	outbox_settle(scribe->outbox, rows);
-	if (is_unit(scribe))
-		end_unit(scribe);
-	else
-		finish(scribe);
+	finish(scribe);
 }
 
 static void
@@ -268,14 +241,11 @@ write_batch(struct scribe *scribe)
 		fail(scribe, &err);
 		return;
 	}
-	pg_begin(batch);
 	if (outbox_write(scribe->outbox, batch, &err) != 0) {
 		pg_batch_free(batch);
 		fail(scribe, &err);
 		return;
 	}
-	if (!is_unit(scribe))
-		pg_commit(batch);
 	submit(scribe, batch, on_written);
 }
 
@@ -296,18 +266,21 @@ static void
 on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct scribe *scribe = arg;
+	size_t most = is_unit(scribe) ? SIZE_MAX : OUTBOX_DELIVERIES_MAX;
 	struct err wrong;
 
-	if (err == NULL && outbox_learn(scribe->outbox, rows, &wrong) != 0)
+	if (err == NULL &&
+	    outbox_learn(scribe->outbox, rows, most, &wrong) != 0)
 		err = &wrong;
 	if (err == NULL && is_unit(scribe) && check_unit(scribe, &wrong) != 0)
 		err = &wrong;
 	if (err != NULL) {
-		fail(scribe, err);
+		wrong = *err;
+		if (wrong.code == ERR_UNKNOWN) /* nothing was written */
+			wrong.code = ERR_RETRY;
+		fail(scribe, &wrong);
 		return;
 	}
-	if (!is_unit(scribe))
-		outbox_trim(scribe->outbox);
 	if (outbox_count(scribe->outbox) == 0 ||
 	    (is_unit(scribe) && !unit_is_fine(scribe)))
 		finish(scribe);

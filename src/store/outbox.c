@@ -8,6 +8,7 @@
 #include "pg/row.h"
 #include "store/key.h"
 #include "store/outbox.h"
+#include "store/stmt.h"
 #include "outbox_inside.h"
 #include "targets.h"
 
@@ -61,8 +62,10 @@ outbox_open(struct outbox **out, struct outbox_event *const *events, size_t n,
 		return err_set(err, ERR_NOMEM, "outbox");
 	outbox->n = n;
 	outbox->entries = calloc(n, sizeof(*outbox->entries));
+	outbox->sorted = calloc(n, sizeof(struct entry *));
 	outbox->keys = calloc(n, sizeof(*outbox->keys));
-	if (outbox->entries == NULL || outbox->keys == NULL) {
+	if (outbox->entries == NULL || outbox->sorted == NULL ||
+	    outbox->keys == NULL) {
 		(void)err_set(err, ERR_NOMEM, "outbox");
 		goto fail;
 	}
@@ -88,14 +91,30 @@ outbox_close(struct outbox *outbox)
 		return;
 	targets_free(outbox->targets);
 	free(outbox->entries);
+	free(outbox->sorted);
 	free(outbox->keys);
 	free(outbox);
+}
+
+static void
+ask_known(const struct outbox *outbox, struct pg_batch *batch)
+{
+	pg_call(batch, STMT_EVENT_KNOWN);
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < outbox->n; i++)
+		pg_bigint(batch, outbox->entries[i].ev->tenant_id);
+	pg_array_end(batch);
+	pg_array(batch, PG_TEXT);
+	for (size_t i = 0; i < outbox->n; i++)
+		pg_text(batch, outbox->entries[i].ev->id);
+	pg_array_end(batch);
 }
 
 void
 outbox_ask(struct outbox *outbox, struct pg_batch *batch)
 {
 	key_valid(batch, outbox->keys, outbox->nkeys);
+	ask_known(outbox, batch);
 	targets_ask(outbox->targets, batch);
 }
 
@@ -186,33 +205,104 @@ is_same_id(const struct entry *a, const struct entry *b)
 
 /* Of several open events with one id the first is written, and the others are
  * held against it. */
-static int
-mark_repeats(struct outbox *outbox, struct err *err)
+static void
+find_repeats(struct outbox *outbox)
 {
-	struct entry **sorted = calloc(outbox->n, sizeof(struct entry *));
+	struct entry **sorted = outbox->sorted;
 	size_t n = 0;
 
-	if (sorted == NULL)
-		return err_set(err, ERR_NOMEM, "outbox");
 	for (size_t i = 0; i < outbox->n; i++)
 		if (entry_is_open(&outbox->entries[i]))
 			sorted[n++] = &outbox->entries[i];
 	qsort(sorted, n, sizeof(struct entry *), compare_entries);
-	for (size_t i = 1; i < n; i++)
-		sorted[i]->is_repeat = is_same_id(sorted[i], sorted[i - 1]);
-	free(sorted);
-	return 0;
+	for (size_t i = 1; i < n; i++) {
+		const struct entry *before = sorted[i - 1];
+
+		if (is_same_id(before, sorted[i]))
+			sorted[i]->first =
+			    before->first != NULL ? before->first : before;
+	}
+	outbox->nsorted = n;
 }
 
-int
-outbox_learn(
-    struct outbox *outbox, struct pg_rows *const *rows, struct err *err)
+static bool
+is_same_content(const struct outbox_event *ev, const void *fingerprint)
 {
-	refuse_revoked(outbox, rows[0]);
-	if (targets_learn(outbox->targets, rows + 1, err) != 0)
+	return memcmp(ev->fingerprint, fingerprint, OUTBOX_FINGERPRINT) == 0;
+}
+
+/* Hold events against what was accepted under their ids. */
+static void
+judge_known(struct outbox *outbox, const struct pg_rows *rows)
+{
+	for (int row = 0; row < pg_count(rows); row++) {
+		int place = pg_get_int(rows, row, pg_column(rows, "place"));
+		struct entry *entry = &outbox->entries[place - 1];
+		struct outbox_event *ev = entry->ev;
+		size_t len;
+		const void *first = pg_get_bytes(
+		    rows, row, pg_column(rows, "fingerprint"), &len);
+
+		if (!entry_is_open(entry))
+			continue;
+		ev->outcome =
+		    len == OUTBOX_FINGERPRINT && is_same_content(ev, first)
+			? OUTBOX_REPEATED
+			: OUTBOX_CONFLICT;
+		ev->accepted_at =
+		    pg_get_bigint(rows, row, pg_column(rows, "accepted_at"));
+		ev->fan_out = pg_get_int(rows, row, pg_column(rows, "fan_out"));
+	}
+}
+
+static void
+judge_repeats(struct outbox *outbox)
+{
+	for (size_t i = 0; i < outbox->n; i++) {
+		struct entry *entry = &outbox->entries[i];
+
+		if (entry_is_open(entry) && entry->first != NULL &&
+		    !is_same_content(entry->ev, entry->first->ev->fingerprint))
+			entry->ev->outcome = OUTBOX_CONFLICT;
+	}
+}
+
+static void
+trim(struct outbox *outbox, size_t max_deliveries)
+{
+	size_t n = 0;
+	bool is_full = false;
+
+	for (size_t i = 0; i < outbox->n; i++) {
+		struct entry *entry = &outbox->entries[i];
+
+		if (entry_is_written(entry)) {
+			n += (size_t)entry->ev->fan_out;
+			is_full = n > max_deliveries &&
+			          n > (size_t)entry->ev->fan_out;
+		}
+		/* All after it too, repeats of it among them. */
+		if (is_full && entry_is_open(entry))
+			entry->ev->outcome = OUTBOX_LATER;
+	}
+}
+
+/* The answers to outbox_ask(), in its order. */
+enum { ASKED_KEYS, ASKED_KNOWN, ASKED_TARGETS };
+
+int
+outbox_learn(struct outbox *outbox, struct pg_rows *const *rows,
+    size_t max_deliveries, struct err *err)
+{
+	refuse_revoked(outbox, rows[ASKED_KEYS]);
+	if (targets_learn(outbox->targets, rows + ASKED_TARGETS, err) != 0)
 		return -1;
 	find_targets(outbox);
-	return mark_repeats(outbox, err);
+	judge_known(outbox, rows[ASKED_KNOWN]);
+	find_repeats(outbox);
+	trim(outbox, max_deliveries);
+	judge_repeats(outbox);
+	return 0;
 }
 
 size_t
@@ -237,66 +327,21 @@ outbox_deliveries(const struct outbox *outbox)
 }
 
 void
-outbox_trim(struct outbox *outbox)
-{
-	size_t n = 0;
-	bool is_full = false;
-
-	for (size_t i = 0; i < outbox->n; i++) {
-		struct entry *entry = &outbox->entries[i];
-
-		if (entry_is_written(entry)) {
-			n += (size_t)entry->ev->fan_out;
-			is_full = n > OUTBOX_DELIVERIES_MAX &&
-			          n > (size_t)entry->ev->fan_out;
-		}
-		/* All after it too, repeats of it among them. */
-		if (is_full && entry_is_open(entry))
-			entry->ev->outcome = OUTBOX_LATER;
-	}
-}
-
-/* Hold an event against the first that was accepted under its id. */
-static enum outbox_outcome
-judge(const struct entry *entry, const struct pg_rows *known, int row)
-{
-	size_t len;
-	const void *first =
-	    pg_get_bytes(known, row, pg_column(known, "fingerprint"), &len);
-
-	if (!entry->is_repeat &&
-	    pg_get_bool(known, row, pg_column(known, "is_new")))
-		return OUTBOX_ACCEPTED;
-	if (len == OUTBOX_FINGERPRINT &&
-	    memcmp(first, entry->ev->fingerprint, len) == 0)
-		return OUTBOX_REPEATED;
-	return OUTBOX_CONFLICT;
-}
-
-void
 outbox_settle(struct outbox *outbox, struct pg_rows *const *rows)
 {
-	const struct pg_rows *known = rows[1];
-	int ord = pg_column(known, "ord");
-	int accepted_at = pg_column(known, "accepted_at");
-	int fan_out = pg_column(known, "fan_out");
-	int row = 0;
-	int64_t asked = 0;
+	usec_t now =
+	    pg_get_bigint(rows[0], 0, pg_column(rows[0], "accepted_at"));
 
 	for (size_t i = 0; i < outbox->n; i++) {
-		struct entry *entry = &outbox->entries[i];
+		const struct entry *entry = &outbox->entries[i];
 		struct outbox_event *ev = entry->ev;
 
 		if (!entry_is_open(entry))
 			continue;
-		asked++;
-		ev->outcome = OUTBOX_LATER;
-		if (row == pg_count(known) ||
-		    pg_get_bigint(known, row, ord) != asked)
-			continue;
-		ev->outcome = judge(entry, known, row);
-		ev->accepted_at = pg_get_bigint(known, row, accepted_at);
-		ev->fan_out = pg_get_int(known, row, fan_out);
-		row++;
+		ev->outcome =
+		    entry->first == NULL ? OUTBOX_ACCEPTED : OUTBOX_REPEATED;
+		ev->accepted_at = now;
+		if (entry->first != NULL)
+			ev->fan_out = entry->first->ev->fan_out;
 	}
 }

@@ -15,12 +15,14 @@ struct targets;
 struct entry {
 	struct outbox_event *ev;
 	size_t question;
-	bool is_repeat; /* another open one before it has its id */
+	const struct entry *first; /* the open one before it that has its id */
+	int32_t place; /* among those that are written, from 1 */
 };
 
 struct outbox {
-	struct entry *entries;
-	size_t n;
+	struct entry *entries; /* as they came */
+	struct entry **sorted; /* the open ones, by tenant and id */
+	size_t n, nsorted;
 	struct targets *targets;
 	int64_t *keys; /* that the events came with, each once, ascending */
 	size_t nkeys;
@@ -37,7 +39,7 @@ entry_is_open(const struct entry *entry)
 static inline bool
 entry_is_written(const struct entry *entry)
 {
-	return entry_is_open(entry) && !entry->is_repeat;
+	return entry_is_open(entry) && entry->first == NULL;
 }
 
 /* Order of ids, for qsort() and bsearch(). */

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -8,55 +9,61 @@
 #include "store/stmt.h"
 #include "targets.h"
 
-typedef bool entry_filter(const struct entry *entry);
-typedef void put_event(struct pg_batch *batch, const struct outbox_event *ev);
+typedef void put_entry(struct pg_batch *batch, const struct entry *entry);
 
 static void
-put_tenant(struct pg_batch *batch, const struct outbox_event *ev)
+put_tenant(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_bigint(batch, ev->tenant_id);
+	pg_bigint(batch, entry->ev->tenant_id);
 }
 
 static void
-put_id(struct pg_batch *batch, const struct outbox_event *ev)
+put_id(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_text(batch, ev->id);
+	pg_text(batch, entry->ev->id);
 }
 
 static void
-put_type(struct pg_batch *batch, const struct outbox_event *ev)
+put_type(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_text(batch, ev->type);
+	pg_text(batch, entry->ev->type);
 }
 
 static void
-put_asset(struct pg_batch *batch, const struct outbox_event *ev)
+put_asset(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_text(batch, ev->asset);
+	pg_text(batch, entry->ev->asset);
 }
 
 static void
-put_fingerprint(struct pg_batch *batch, const struct outbox_event *ev)
+put_fingerprint(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_bytes(batch, ev->fingerprint, OUTBOX_FINGERPRINT);
+	pg_bytes(batch, entry->ev->fingerprint, OUTBOX_FINGERPRINT);
 }
 
 static void
-put_body(struct pg_batch *batch, const struct outbox_event *ev)
+put_body(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_bytes(batch, ev->body, ev->len);
+	pg_bytes(batch, entry->ev->body, entry->ev->len);
 }
 
 static void
-put_fan_out(struct pg_batch *batch, const struct outbox_event *ev)
+put_fan_out(struct pg_batch *batch, const struct entry *entry)
 {
-	pg_int(batch, ev->fan_out);
+	pg_int(batch, entry->ev->fan_out);
+}
+
+static void
+put_place(struct pg_batch *batch, const struct entry *entry)
+{
+	pg_int(batch, entry->place);
 }
 
 /* As the text of an array: arrays of several lengths make no array. */
 static void
-put_named(struct pg_batch *batch, const struct outbox_event *ev)
+put_named(struct pg_batch *batch, const struct entry *entry)
 {
+	const struct outbox_event *ev = entry->ev;
 	struct buf text = { 0 };
 
 	if (ev->nnamed == 0) {
@@ -71,56 +78,57 @@ put_named(struct pg_batch *batch, const struct outbox_event *ev)
 	buf_fini(&text);
 }
 
-/* A parameter of one element an event. */
+/* A parameter of one element an event that is written, by tenant and id. */
 static void
-array(const struct outbox *outbox, struct pg_batch *batch, enum pg_type type,
-    entry_filter *filter, put_event *put)
+written_array(const struct outbox *outbox, struct pg_batch *batch,
+    enum pg_type type, put_entry *put)
 {
 	pg_array(batch, type);
-	for (size_t i = 0; i < outbox->n; i++)
-		if (filter(&outbox->entries[i]))
-			put(batch, outbox->entries[i].ev);
+	for (size_t i = 0; i < outbox->nsorted; i++)
+		if (entry_is_written(outbox->sorted[i]))
+			put(batch, outbox->sorted[i]);
 	pg_array_end(batch);
 }
 
 static void
 write_events(const struct outbox *outbox, struct pg_batch *batch)
 {
-	pg_call(batch, STMT_EVENT_ACCEPT);
-	array(outbox, batch, PG_BIGINT, entry_is_written, put_tenant);
-	array(outbox, batch, PG_TEXT, entry_is_written, put_id);
-	array(outbox, batch, PG_TEXT, entry_is_written, put_type);
-	array(outbox, batch, PG_TEXT, entry_is_written, put_asset);
-	array(outbox, batch, PG_BYTEA, entry_is_written, put_fingerprint);
-	array(outbox, batch, PG_BYTEA, entry_is_written, put_body);
-	array(outbox, batch, PG_INT, entry_is_written, put_fan_out);
-	array(outbox, batch, PG_TEXT, entry_is_written, put_named);
-
-	pg_call(batch, STMT_EVENT_KNOWN);
-	array(outbox, batch, PG_BIGINT, entry_is_open, put_tenant);
-	array(outbox, batch, PG_TEXT, entry_is_open, put_id);
+	written_array(outbox, batch, PG_BIGINT, put_tenant);
+	written_array(outbox, batch, PG_TEXT, put_id);
+	written_array(outbox, batch, PG_TEXT, put_type);
+	written_array(outbox, batch, PG_TEXT, put_asset);
+	written_array(outbox, batch, PG_BYTEA, put_fingerprint);
+	written_array(outbox, batch, PG_BYTEA, put_body);
+	written_array(outbox, batch, PG_INT, put_fan_out);
+	written_array(outbox, batch, PG_TEXT, put_named);
+	written_array(outbox, batch, PG_INT, put_place);
 }
 
 /* One delivery to be made. */
 struct pair {
-	const struct outbox_event *ev;
 	int64_t subscription_id;
+	const char *asset; /* NULL without order */
+	int32_t place; /* of its event */
 };
 
-/* The deliveries of an outbox, in the order in which they are to be sent. */
+/* What one lane gets: `n` pairs, one behind the other. */
+struct append {
+	const struct pair *first;
+	int32_t n;
+};
+
+/* The deliveries of an outbox, lane by lane. */
 struct plan {
-	struct pair *ordered, *unordered;
-	size_t nordered, nunordered;
-	int64_t *subscriptions; /* each once, ascending */
-	size_t nsubscriptions;
+	struct pair *pairs;
+	struct append *appends;
+	size_t npairs, nappends;
 };
 
 static void
 plan_fini(struct plan *plan)
 {
-	free(plan->ordered);
-	free(plan->unordered);
-	free(plan->subscriptions);
+	free(plan->pairs);
+	free(plan->appends);
 }
 
 static void
@@ -131,114 +139,160 @@ plan_entry(
 	const struct target *found = targets_of(targets, entry->question, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		const struct pair pair = { entry->ev,
-			found[i].subscription_id };
-
 		if (!found[i].takes_events)
 			continue;
-		if (found[i].is_ordered && entry->ev->asset != NULL)
-			plan->ordered[plan->nordered++] = pair;
-		else
-			plan->unordered[plan->nunordered++] = pair;
-		plan->subscriptions[plan->nsubscriptions++] =
-		    pair.subscription_id;
+		plan->pairs[plan->npairs++] = (struct pair){
+			.subscription_id = found[i].subscription_id,
+			.asset = found[i].is_ordered ? entry->ev->asset : NULL,
+			.place = entry->place,
+		};
 	}
 }
 
-static void
-sort_subscriptions(struct plan *plan)
+/* In the order of locks; in a lane, and without one, as they came. */
+static int
+compare_pairs(const void *a, const void *b)
 {
-	int64_t *ids = plan->subscriptions;
-	size_t n = 0;
+	const struct pair *x = a, *y = b;
+	int order =
+	    outbox_compare_ids(&x->subscription_id, &y->subscription_id);
 
-	qsort(ids, plan->nsubscriptions, sizeof(*ids), outbox_compare_ids);
-	for (size_t i = 0; i < plan->nsubscriptions; i++)
-		if (n == 0 || ids[n - 1] != ids[i])
-			ids[n++] = ids[i];
-	plan->nsubscriptions = n;
+	if (order == 0 && x->asset != NULL && y->asset != NULL)
+		order = strcmp(x->asset, y->asset);
+	else if (order == 0)
+		order = (x->asset == NULL) - (y->asset == NULL);
+	return order != 0 ? order
+	                  : (x->place > y->place) - (x->place < y->place);
+}
+
+static bool
+is_same_lane(const struct pair *a, const struct pair *b)
+{
+	return a->subscription_id == b->subscription_id && a->asset != NULL &&
+	       b->asset != NULL && strcmp(a->asset, b->asset) == 0;
+}
+
+static void
+part_lanes(struct plan *plan)
+{
+	struct append *last = NULL;
+
+	for (size_t i = 0; i < plan->npairs; i++) {
+		const struct pair *pair = &plan->pairs[i];
+
+		if (last == NULL || !is_same_lane(last->first, pair)) {
+			last = &plan->appends[plan->nappends++];
+			last->first = pair;
+		}
+		last->n++;
+	}
 }
 
 /* False if memory is short. */
 static bool
-plan_make(struct plan *plan, const struct outbox *outbox, size_t n)
+plan_make(struct plan *plan, const struct outbox *outbox)
 {
-	plan->ordered = calloc(n, sizeof(*plan->ordered));
-	plan->unordered = calloc(n, sizeof(*plan->unordered));
-	plan->subscriptions = calloc(n, sizeof(*plan->subscriptions));
-	if (plan->ordered == NULL || plan->unordered == NULL ||
-	    plan->subscriptions == NULL)
+	size_t room = outbox_deliveries(outbox) + 1; /* calloc(0) may be NULL */
+
+	plan->pairs = calloc(room, sizeof(*plan->pairs));
+	plan->appends = calloc(room, sizeof(*plan->appends));
+	if (plan->pairs == NULL || plan->appends == NULL)
 		return false;
 	for (size_t i = 0; i < outbox->n; i++)
 		if (entry_is_written(&outbox->entries[i]))
 			plan_entry(plan, &outbox->entries[i], outbox->targets);
-	sort_subscriptions(plan);
+	qsort(plan->pairs, plan->npairs, sizeof(*plan->pairs), compare_pairs);
+	part_lanes(plan);
 	return true;
 }
 
 static void
-pair_array(struct pg_batch *batch, enum pg_type type, const struct pair *pairs,
-    size_t n, put_event *put)
+write_lanes(const struct plan *plan, struct pg_batch *batch)
 {
-	pg_array(batch, type);
-	for (size_t i = 0; i < n; i++)
-		put(batch, pairs[i].ev);
-	pg_array_end(batch);
-}
+	const struct append *end = plan->appends + plan->nappends;
 
-/* The first three parameters of either delivery_append. */
-static void
-write_pairs(struct pg_batch *batch, const struct pair *pairs, size_t n)
-{
-	pair_array(batch, PG_BIGINT, pairs, n, put_tenant);
-	pair_array(batch, PG_TEXT, pairs, n, put_id);
 	pg_array(batch, PG_BIGINT);
-	for (size_t i = 0; i < n; i++)
-		pg_bigint(batch, pairs[i].subscription_id);
+	for (const struct append *a = plan->appends; a < end; a++)
+		pg_bigint(batch, a->first->subscription_id);
+	pg_array_end(batch);
+	pg_array(batch, PG_TEXT);
+	for (const struct append *a = plan->appends; a < end; a++)
+		pg_text(batch, a->first->asset);
+	pg_array_end(batch);
+	pg_array(batch, PG_INT);
+	for (const struct append *a = plan->appends; a < end; a++)
+		pg_int(batch, a->n);
+	pg_array_end(batch);
+	pg_array(batch, PG_INT);
+	for (const struct append *a = plan->appends; a < end; a++)
+		pg_int(batch, a->first->place);
 	pg_array_end(batch);
 }
 
 static void
-write_turns(struct pg_batch *batch, int statement, const struct plan *plan)
+write_deliveries(const struct plan *plan, struct pg_batch *batch)
 {
+	pg_array(batch, PG_INT);
+	for (size_t i = 0; i < plan->nappends; i++)
+		for (int32_t k = 0; k < plan->appends[i].n; k++)
+			pg_int(batch, (int32_t)i + 1);
+	pg_array_end(batch);
+	pg_array(batch, PG_INT);
+	for (size_t i = 0; i < plan->npairs; i++)
+		pg_int(batch, plan->pairs[i].place);
+	pg_array_end(batch);
+	pg_array(batch, PG_INT);
+	for (size_t i = 0; i < plan->nappends; i++)
+		for (int32_t k = plan->appends[i].n; k > 0; k--)
+			pg_int(batch, k - 1);
+	pg_array_end(batch);
+}
+
+/* Pairs are sorted by subscription. */
+static void
+write_turns(const struct plan *plan, struct pg_batch *batch, int statement)
+{
+	int64_t last = 0;
+
 	pg_call(batch, statement);
 	pg_array(batch, PG_BIGINT);
-	for (size_t i = 0; i < plan->nsubscriptions; i++)
-		pg_bigint(batch, plan->subscriptions[i]);
+	for (size_t i = 0; i < plan->npairs; i++) {
+		if (plan->pairs[i].subscription_id != last)
+			pg_bigint(batch, plan->pairs[i].subscription_id);
+		last = plan->pairs[i].subscription_id;
+	}
 	pg_array_end(batch);
 }
 
 static void
-write_deliveries(struct pg_batch *batch, const struct plan *plan)
+number_places(struct outbox *outbox)
 {
-	if (plan->nunordered > 0) {
-		pg_call(batch, STMT_DELIVERY_APPEND_UNORDERED);
-		write_pairs(batch, plan->unordered, plan->nunordered);
-	}
-	if (plan->nordered > 0) {
-		pg_call(batch, STMT_DELIVERY_APPEND);
-		write_pairs(batch, plan->ordered, plan->nordered);
-		pair_array(
-		    batch, PG_TEXT, plan->ordered, plan->nordered, put_asset);
-	}
-	write_turns(batch, STMT_TURN_SHARE, plan);
-	write_turns(batch, STMT_TURN_READY, plan);
+	int32_t place = 0;
+
+	for (size_t i = 0; i < outbox->n; i++)
+		if (entry_is_written(&outbox->entries[i]))
+			outbox->entries[i].place = ++place;
 }
 
 int
-outbox_write(
-    const struct outbox *outbox, struct pg_batch *batch, struct err *err)
+outbox_write(struct outbox *outbox, struct pg_batch *batch, struct err *err)
 {
-	size_t n = outbox_deliveries(outbox);
 	struct plan plan = { 0 };
 	int rc = 0;
 
-	write_events(outbox, batch);
-	if (n == 0)
-		return 0;
-	if (plan_make(&plan, outbox, n))
-		write_deliveries(batch, &plan);
-	else
+	number_places(outbox);
+	if (!plan_make(&plan, outbox)) {
 		rc = err_set(err, ERR_NOMEM, "deliveries");
+	} else {
+		pg_call(batch, STMT_EVENT_ACCEPT);
+		write_events(outbox, batch);
+		write_lanes(&plan, batch);
+		write_deliveries(&plan, batch);
+	}
+	if (rc == 0 && plan.npairs > 0) {
+		write_turns(&plan, batch, STMT_TURN_SHARE);
+		write_turns(&plan, batch, STMT_TURN_READY);
+	}
 	plan_fini(&plan);
 	return rc;
 }

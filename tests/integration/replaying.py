@@ -1,6 +1,6 @@
 """A subscription's queue, driven by hand: accept, claim, record, replay."""
 
-from .statement import accept, announce, claim, record, settle, statement
+from .statement import accept, accept_all, announce, claim, record, settle, statement
 
 
 def run(connection, name, *parameters):
@@ -43,19 +43,15 @@ class Queue:
 
     def accept_unordered(self, event, asset=None):
         def work(connection):
-            statement(connection, "event_accept", [self.tenant], [event], ["t"], [asset],
-                      [b"x" * 32], [b"{}"], [1], [None])
-            statement(connection, "delivery_append_unordered", [self.tenant], [event],
-                      [self.id])
+            accept_all(connection, self.tenant, [event], self.id, [asset], ordered=False)
             announce(connection, self.id)
         self.transaction(work)
         return self.delivery(event)
 
     def accept_for_nobody(self, event, asset="a", type="t", named=None):
         """As while the subscription is disabled; returns the event's number."""
-        self.transaction(lambda c: statement(
-            c, "event_accept", [self.tenant], [event], [type], [asset], [b"x" * 32],
-            [b"{}"], [0], [named]))
+        self.transaction(lambda c: accept_all(
+            c, self.tenant, [event], assets=[asset], type=type, named=named))
         return self.db.value("SELECT event_no FROM postrider.event WHERE event_id = %s",
                              (event,))
 

@@ -15,12 +15,33 @@ def statement(connection, name, *parameters):
         text, {f"p{n}": value for n, value in enumerate(parameters, 1)})
 
 
+def accept_all(connection, tenant, ids, subscription=None, assets=None, bodies=None,
+               type="t", named=None, ordered=True):
+    """The first half of an acceptance: new events, and the delivery of each."""
+    n = len(ids)
+    assets = assets or [None] * n
+    bodies = bodies or [b"{}"] * n
+    by_id = sorted(range(n), key=lambda i: ids[i])
+    lanes = {}
+    for i in range(n) if subscription else ():
+        asset = assets[i] if ordered else None
+        lanes.setdefault((asset is None, asset or i), []).append(i)
+    keys, lanes = sorted(lanes), [lanes[key] for key in sorted(lanes)]
+    pairs = [(place, i + 1, len(lane) - 1 - k)
+             for place, lane in enumerate(lanes, 1) for k, i in enumerate(lane)]
+    statement(
+        connection, "event_accept", [tenant] * n, [ids[i] for i in by_id], [type] * n,
+        [assets[i] for i in by_id], [b"x" * 32] * n, [bodies[i] for i in by_id],
+        [int(subscription is not None)] * n, [named] * n, [i + 1 for i in by_id],
+        [subscription] * len(lanes), [None if alone else asset for alone, asset in keys],
+        [len(lane) for lane in lanes], [lane[0] + 1 for lane in lanes],
+        *[[pair[k] for pair in pairs] for k in range(3)])
+
+
 def append(connection, tenant, subscription, event_id, asset):
-    """The first half of an acceptance: the event and its delivery."""
+    """The same for one."""
     body = json.dumps({"id": event_id, "asset": asset, "data": {}}).encode()
-    statement(connection, "event_accept", [tenant], [event_id], ["t"], [asset], [b"x" * 32],
-              [body], [1], [None])
-    statement(connection, "delivery_append", [tenant], [event_id], [subscription], [asset])
+    accept_all(connection, tenant, [event_id], subscription, [asset], [body])
 
 
 def announce(connection, subscription):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .statement import SQL, accept, announce, append, statement
+from .statement import SQL, accept, accept_all, announce, append
 from .wait import never, until
 
 SESSION = (Path(__file__).parents[2] / "src/store/session.c").read_text()
@@ -57,12 +57,8 @@ def fill(db, cluster, tenant_id):
         with cluster.connect(db.name) as connection, connection.transaction():
             for first in range(0, n, 500):
                 ids = [f"{asset or 'e'}{i}" for i in range(first, min(first + 500, n))]
-                tenants, many = [tenant_id] * len(ids), [subscription] * len(ids)
-                assets = [asset] * len(ids) if asset else ids
-                statement(connection, "event_accept", tenants, ids, ["t"] * len(ids), assets,
-                          [b"x" * 32] * len(ids), [b"{}"] * len(ids), [1] * len(ids),
-                          [None] * len(ids))
-                statement(connection, "delivery_append", tenants, ids, many, assets)
+                accept_all(connection, tenant_id, ids, subscription,
+                           [asset] * len(ids) if asset else ids)
             announce(connection, subscription)
     return fill
 

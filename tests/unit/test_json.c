@@ -375,6 +375,52 @@ test_the_published_suite_is_judged_as_it_asks(void **state)
 	assert_true(files > 0);
 }
 
+/* A string of 24 letters with one byte in place of the `at`th. */
+static size_t
+string_with(char out[32], unsigned char byte, size_t at)
+{
+	memset(out, 'x', 26);
+	out[0] = out[25] = '"';
+	out[1 + at] = (char)byte;
+	return 26;
+}
+
+static void
+test_a_byte_is_judged_alike_wherever_it_stands(void **state)
+{
+	struct json_slice value;
+	struct err err;
+	char text[32];
+
+	(void)state;
+	for (int byte = 0; byte < 256; byte++)
+		for (size_t at = 0; at < 24; at++) {
+			size_t len = string_with(text, (unsigned char)byte, at);
+			bool is_fine = byte >= ' ' && byte < 0x80 &&
+			               byte != '"' && byte != '\\';
+
+			if ((json_check(&value, text, len, &err) == 0) !=
+			    is_fine)
+				fail_msg("%02x at %zu", byte, at);
+		}
+}
+
+static void
+test_a_string_ends_at_the_quote_that_is_not_escaped(void **state)
+{
+	/* Backslashes in pairs, and an odd one before a quote. */
+	static const char text[] =
+	    "[\"\",\"\\\\\",\"\\\"\",\"a\\\\\\\"b\",\"\\\\\\\\\"]";
+	static const size_t lens[] = { 2, 4, 4, 8, 6 };
+	struct json_slice array = check(T(text)), element;
+	size_t pos = 0, n = 0;
+
+	(void)state;
+	while (json_next_element(&array, &pos, &element))
+		assert_int_equal(element.len, lens[n++]);
+	assert_int_equal(n, sizeof(lens) / sizeof(lens[0]));
+}
+
 int
 main(void)
 {
@@ -393,6 +439,10 @@ main(void)
 		cmocka_unit_test(
 		    test_what_is_empty_has_no_members_and_no_elements),
 		cmocka_unit_test(test_the_published_suite_is_judged_as_it_asks),
+		cmocka_unit_test(
+		    test_a_byte_is_judged_alike_wherever_it_stands),
+		cmocka_unit_test(
+		    test_a_string_ends_at_the_quote_that_is_not_escaped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
