@@ -1,6 +1,6 @@
 -- replay_ready: back into the round, as turn_ready does.
 --
--- Follows replay_place, which holds the turn.
+-- Follows replay_place or discard_share, which hold the turn.
 
 WITH resting AS (
     SELECT subscription_id

@@ -8,10 +8,18 @@ WITH wanted (role, privilege, columns, relations) AS (
     VALUES
         ('postrider_ingest', 'SELECT', '{}'::text[],
          '{schema_migration,tenant,api_key,subscription,subscription_pattern,'
-         'turn,lane,event,delivery,attempt,dead_letter,replay,replay_job}'::text[]),
+         'turn,lane,event,delivery,attempt,dead_letter,replay,replay_job,audit}'
+         ::text[]),
         ('postrider_ingest', 'INSERT', '{}',
          '{subscription,subscription_pattern,subscription_secret,turn,lane,'
-         'event,delivery,replay,replay_job,audit}'),
+         'event,delivery,replay,replay_job}'),
+        ('postrider_ingest', 'INSERT', '{name}', '{tenant}'),
+        ('postrider_ingest', 'INSERT',
+         '{tenant_id,role,name,hash,expires_at}', '{api_key}'),
+        ('postrider_ingest', 'UPDATE', '{revoked_at,last_used_at}',
+         '{api_key}'),
+        ('postrider_ingest', 'INSERT',
+         '{actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_ingest', 'SELECT',
          '{id,subscription_id,kind,name,size,public_key,key_id,expires_at}',
          '{subscription_secret}'),
@@ -42,8 +50,10 @@ WITH wanted (role, privilege, columns, relations) AS (
          'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
          'retention_late}'),
         ('postrider_dispatch', 'INSERT', '{}',
-         '{lane,replay,delivery,attempt,dead_letter,cancelling,retention_late,'
-         'audit}'),
+         '{lane,replay,delivery,attempt,dead_letter,cancelling,'
+         'retention_late}'),
+        ('postrider_dispatch', 'INSERT',
+         '{actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'UPDATE',
          '{state,state_reason,version,updated_at}', '{subscription}'),
         ('postrider_dispatch', 'UPDATE',
@@ -75,7 +85,9 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_reader', 'SELECT',
          '{delivery_id,started_at,duration_us,generation,attempt,status,ended,'
          'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us}',
-         '{attempt}')
+         '{attempt}'),
+        ('postrider_reader', 'SELECT',
+         '{number,at,actor,source,tenant_id,action,subject,hash}', '{audit}')
 ), missing AS (
     SELECT w.role, w.privilege, w.columns, c.relkind, c.relname
       FROM wanted w

@@ -15,4 +15,12 @@
  */
 usec_t rfc3339_parse(const char *text, size_t len);
 
+enum { RFC3339_SIZE = sizeof("2026-01-31T12:00:00.000000Z") };
+
+/*
+ * Write `time`, in years 1970 to 9999, in UTC and with `digits` of a second's
+ * fraction, 1 to 6; the rest is cut.  Returns the length without the NUL.
+ */
+size_t rfc3339_print(char out[RFC3339_SIZE], usec_t time, int digits);
+
 #endif

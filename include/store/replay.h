@@ -40,6 +40,7 @@ struct replay_asked {
 	int64_t subscription_id;
 	int64_t id; /* of a delivery or a replay, where one is asked for */
 	const char *actor; /* for the audit */
+	const char *source; /* the same, as audit_from() has it */
 };
 
 /* What became of one delivery. */

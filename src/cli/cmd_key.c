@@ -5,14 +5,17 @@
 #include "base/err.h"
 #include "command.h"
 #include "out.h"
+#include "pg/pg.h"
+#include "pg/row.h"
 #include "session.h"
+#include "store/key.h"
 #include "store/tenant.h"
 
-static void
-on_key(void *arg, const struct tenant_key *key)
-{
-	struct out *out = arg;
+enum { PAGE = 200 };
 
+static void
+add(struct out *out, const struct key_row *key)
+{
 	out_id(out, "id", key->id);
 	out_text(out, "tenant", key->tenant);
 	out_text(out, "role", key->role);
@@ -20,21 +23,23 @@ on_key(void *arg, const struct tenant_key *key)
 	out_time(out, "created_at", key->created_at);
 	out_time(out, "expires_at", key->expires_at);
 	out_time(out, "revoked_at", key->revoked_at);
+	out_time(out, "last_used_at", key->last_used_at);
 	out_end(out);
 }
 
 static enum status
-print_key(const struct call *call, const struct tenant_key_args *args,
-    int64_t id, const char *key, struct err *err)
+print_key(const struct call *call, const struct key_row *made, const char *key,
+    struct err *err)
 {
 	bool is_json = command_value(call, "json") != NULL;
 	struct out out;
 
 	out_init(&out, OUT_RECORD, is_json);
-	out_id(&out, "id", id);
-	out_text(&out, "tenant", args->tenant);
-	out_text(&out, "role", args->role);
-	out_text(&out, "name", args->name);
+	out_id(&out, "id", made->id);
+	out_text(&out, "tenant", made->tenant);
+	out_text(&out, "role", made->role);
+	out_text(&out, "name", made->name);
+	out_time(&out, "expires_at", made->expires_at);
 	out_text(&out, "key", key);
 	out_end(&out);
 	if (out_print(&out, err) != 0)
@@ -44,30 +49,79 @@ print_key(const struct call *call, const struct tenant_key_args *args,
 	return STATUS_DONE;
 }
 
+static enum status
+create(const struct call *call, struct pg *pg, const struct key_order *order,
+    struct err *err)
+{
+	unsigned char hash[KEY_HASH];
+	char key[KEY_LEN + 1] = "";
+	enum status status = STATUS_FAILED;
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	struct key_row made;
+
+	if (batch == NULL) {
+		(void)err_set(err, ERR_NOMEM, "key");
+		return STATUS_FAILED;
+	}
+	if (key_make(key, hash, err) != 0) {
+		pg_batch_free(batch);
+		return STATUS_FAILED;
+	}
+	key_create(batch, order, hash, "cli");
+	if (pg_run(pg, batch, &rows, err) == 0) {
+		if (key_read(&made, rows[0], 0))
+			status = print_key(call, &made, key, err);
+		else
+			(void)err_set(
+			    err, ERR_REFUSED, "there is no such tenant");
+		pg_rows_free(rows);
+	}
+	OPENSSL_cleanse(key, sizeof(key));
+	return status;
+}
+
 enum status
 cmd_key_create(const struct call *call, struct err *err)
 {
-	struct tenant_key_args args = {
+	struct key_order order = {
 		.tenant = command_value(call, "tenant"),
 		.role = command_value(call, "role"),
 		.name = command_value(call, "name"),
 	};
-	char key[TENANT_KEY_LEN + 1];
 	enum status status = STATUS_FAILED;
 	struct session session;
-	int64_t id;
 
-	if (args.name == NULL)
-		args.name = args.role;
-	if (tenant_check_key(&args, err) != 0)
+	if (order.name == NULL)
+		order.name = order.role;
+	if (command_time(call, "expires", &order.expires_at, err) !=
+	    STATUS_DONE)
 		return STATUS_USAGE;
-
-	if (session_open(&session, &call->settings, err) == 0 &&
-	    tenant_key_create(session.pg, &args, key, &id, err) == 0)
-		status = print_key(call, &args, id, key, err);
+	if (key_check(&order, err) != KEY_NO_FAULT)
+		return STATUS_USAGE;
+	if (session_open(&session, &call->settings, err) == 0)
+		status = create(call, session.pg, &order, err);
 	session_close(&session);
-	OPENSSL_cleanse(key, sizeof(key));
 	return status;
+}
+
+static int
+revoke(struct pg *pg, int64_t id, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	int result = 0;
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "key");
+	key_revoke(batch, id, "cli");
+	if (pg_run(pg, batch, &rows, err) != 0)
+		return -1;
+	if (pg_count(rows[0]) == 0)
+		result = err_set(err, ERR_REFUSED,
+		    "there is no such key, or it is revoked already");
+	pg_rows_free(rows);
+	return result;
 }
 
 enum status
@@ -81,7 +135,7 @@ cmd_key_revoke(const struct call *call, struct err *err)
 	if (command_id(call, &id, err) != STATUS_DONE)
 		return STATUS_USAGE;
 	if (session_open(&session, &call->settings, err) == 0)
-		result = tenant_key_revoke(session.pg, id, err);
+		result = revoke(session.pg, id, err);
 	session_close(&session);
 	if (result != 0)
 		return STATUS_FAILED;
@@ -91,6 +145,44 @@ cmd_key_revoke(const struct call *call, struct err *err)
 	out_text(&out, "state", "revoked");
 	out_end(&out);
 	return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
+}
+
+/* Add the page after the id `*after`, and move it.  Returns how many rows that
+ * were, -1 on failure. */
+static int
+add_page(struct pg *pg, const char *tenant, int64_t *after, struct out *out,
+    struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	struct key_row key;
+	int n = 0;
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "keys");
+	key_list(batch, tenant, *after, PAGE);
+	if (pg_run(pg, batch, &rows, err) != 0)
+		return -1;
+	for (; key_read(&key, rows[0], n); n++) {
+		add(out, &key);
+		*after = key.id;
+	}
+	pg_rows_free(rows);
+	return n;
+}
+
+static int
+add_all(struct pg *pg, const char *tenant, struct out *out, struct err *err)
+{
+	int64_t id, after = 0;
+	int n;
+
+	if (tenant != NULL && tenant_find(pg, tenant, &id, err) != 0)
+		return -1;
+	do {
+		n = add_page(pg, tenant, &after, out, err);
+	} while (n == PAGE);
+	return n < 0 ? -1 : 0;
 }
 
 enum status
@@ -105,7 +197,7 @@ cmd_key_list(const struct call *call, struct err *err)
 		return STATUS_USAGE;
 	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
 	if (session_open(&session, &call->settings, err) == 0)
-		result = tenant_key_list(session.pg, tenant, on_key, &out, err);
+		result = add_all(session.pg, tenant, &out, err);
 	session_close(&session);
 	if (result != 0)
 		return STATUS_FAILED;

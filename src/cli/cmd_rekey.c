@@ -9,6 +9,7 @@
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "session.h"
+#include "store/audit.h"
 #include "store/secret.h"
 #include "store/stmt.h"
 
@@ -57,6 +58,25 @@ count(struct rekey *rekey, struct err *err)
 	if (run(rekey, batch, &rows, err) != 0)
 		return -1;
 	rekey->total = pg_get_bigint(rows[0], 0, pg_column(rows[0], "secrets"));
+	pg_rows_free(rows);
+	return 0;
+}
+
+/* Before anything is sealed anew, since it may be killed at any time. */
+static int
+note(struct rekey *rekey, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	char detail[64];
+
+	(void)snprintf(
+	    detail, sizeof(detail), "{\"secrets\": %" PRId64 "}", rekey->total);
+	if (batch != NULL)
+		audit_note(
+		    batch, "secrets.resealed", rekey->ring.keys[0].id, detail);
+	if (run(rekey, batch, &rows, err) != 0)
+		return -1;
 	pg_rows_free(rows);
 	return 0;
 }
@@ -247,7 +267,9 @@ report(const struct rekey *rekey, const struct call *call, struct err *err)
 static enum status
 reseal_all(struct rekey *rekey, const struct call *call, struct err *err)
 {
-	if (count(rekey, err) == 0 && take_all(rekey, err) == 0)
+	if (count(rekey, err) == 0 &&
+	    (rekey->total == 0 || note(rekey, err) == 0) &&
+	    take_all(rekey, err) == 0)
 		return report(rekey, call, err);
 	(void)err_wrap(err,
 	    "%" PRId64 " of %" PRId64 " sealed anew; run it again to go on",

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "command.h"
-#include "core/rfc3339.h"
 #include "out.h"
 #include "pg/pg.h"
 #include "pg/row.h"
@@ -242,19 +241,6 @@ cmd_replay_list(const struct call *call, struct err *err)
 	return status == STATUS_DONE ? run(&request, err) : status;
 }
 
-/* Read an option that is a time; -1 if it was not given. */
-static int
-take_time(const struct call *call, const char *option, usec_t *out)
-{
-	const char *text = command_value(call, option);
-
-	*out = -1;
-	if (text == NULL)
-		return 0;
-	*out = rfc3339_parse(text, strlen(text));
-	return *out < 0 ? -1 : 0;
-}
-
 static int
 take_rate(const struct call *call, int *out)
 {
@@ -288,10 +274,9 @@ start(const struct call *call, const char *what, struct err *err)
 
 	if (status != STATUS_DONE)
 		return status;
-	if (take_time(call, "since", &order->since) != 0 ||
-	    take_time(call, "until", &order->until) != 0)
-		return command_misused(
-		    call, err, "a time is written as 2026-01-31T12:00:00Z");
+	if (command_time(call, "since", &order->since, err) != STATUS_DONE ||
+	    command_time(call, "until", &order->until, err) != STATUS_DONE)
+		return STATUS_USAGE;
 	if (order->until >= 0 && order->until <= order->since)
 		return command_misused(
 		    call, err, "--until must be after --since");

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "command.h"
+#include "core/rfc3339.h"
 
 /* Reading of one command line. */
 struct parse {
@@ -223,6 +224,22 @@ enum status
 command_second_id(const struct call *call, int64_t *id, struct err *err)
 {
 	return take_id(call, call->second, id, err);
+}
+
+enum status
+command_time(
+    const struct call *call, const char *option, usec_t *out, struct err *err)
+{
+	const char *text = command_value(call, option);
+
+	*out = -1;
+	if (text == NULL)
+		return STATUS_DONE;
+	*out = rfc3339_parse(text, strlen(text));
+	if (*out >= 0)
+		return STATUS_DONE;
+	return command_misused(
+	    call, err, "a time is written as 2026-01-31T12:00:00Z");
 }
 
 void

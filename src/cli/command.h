@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/conf.h"
 
 struct err;
@@ -26,7 +27,7 @@ enum status {
 	STATUS_PENDING = 3, /* migrate --status: there are migrations to run */
 };
 
-enum { COMMAND_OPTIONS = 4 };
+enum { COMMAND_OPTIONS = 8 };
 
 struct settings {
 	char *database;
@@ -98,9 +99,15 @@ enum status command_id(const struct call *call, int64_t *id, struct err *err);
 enum status command_second_id(
     const struct call *call, int64_t *id, struct err *err);
 
+/* Read an option that is a time; -1 if it was not given.  Returns as the last. */
+enum status command_time(
+    const struct call *call, const char *option, usec_t *out, struct err *err);
+
 /* The command in one line, as "key revoke ID [--json]". */
 void command_usage(FILE *out, const struct command *command);
 
+enum status cmd_audit_list(const struct call *call, struct err *err);
+enum status cmd_audit_verify(const struct call *call, struct err *err);
 enum status cmd_doctor(const struct call *call, struct err *err);
 enum status cmd_help(const struct call *call, struct err *err);
 enum status cmd_key_create(const struct call *call, struct err *err);

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -117,4 +118,56 @@ rfc3339_parse(const char *text, size_t len)
 	if (tm.tm_mon != month || tm.tm_mday != day)
 		return -1;
 	return time < 0 ? -1 : time;
+}
+
+/* The last `n` digits. */
+static char *
+put_number(char *at, int64_t value, int n)
+{
+	for (int i = n - 1; i >= 0; i--, value /= 10)
+		at[i] = (char)('0' + value % 10);
+	return at + n;
+}
+
+/* Of the Gregorian calendar, counted in years that begin with March, so that
+ * the day that may be missing is the last: eras of 400 years repeat. */
+static char *
+put_date(char *at, int64_t days)
+{
+	int64_t since = days + 719468; /* 1 March of the year 0 */
+	int64_t era = since / 146097, day = since % 146097;
+	int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	int64_t month;
+
+	day -= 365 * year + year / 4 - year / 100;
+	month = (5 * day + 2) / 153;
+	day -= (153 * month + 2) / 5;
+	month = month < 10 ? month + 3 : month - 9;
+	at = put_number(at, era * 400 + year + (month <= 2), 4);
+	*at++ = '-';
+	at = put_number(at, month, 2);
+	*at++ = '-';
+	return put_number(at, day + 1, 2);
+}
+
+size_t
+rfc3339_print(char out[RFC3339_SIZE], usec_t time, int digits)
+{
+	int64_t seconds = time / USEC_PER_SEC;
+	usec_t fraction = time % USEC_PER_SEC;
+	char *at = put_date(out, seconds / 86400);
+
+	assert(time >= 0 && digits >= 1 && digits <= 6);
+	*at++ = 'T';
+	at = put_number(at, seconds / 3600 % 24, 2);
+	*at++ = ':';
+	at = put_number(at, seconds / 60 % 60, 2);
+	*at++ = ':';
+	at = put_number(at, seconds % 60, 2);
+	*at++ = '.';
+	(void)put_number(at, fraction, 6);
+	at += digits;
+	*at++ = 'Z';
+	*at = '\0';
+	return (size_t)(at - out);
 }

@@ -10,6 +10,7 @@
 #include "desk.h"
 #include "http/server.h"
 #include "ingest.h"
+#include "key_uses.h"
 #include "pg/pg.h"
 #include "problem.h"
 
@@ -44,6 +45,7 @@ struct auth {
 	struct lookups asked; /* in the batch under way */
 	struct lookups waiting; /* for the next; empty if none is under way */
 	size_t nwaiting;
+	struct key_uses *uses;
 	struct slot slots[SLOTS];
 };
 
@@ -57,6 +59,10 @@ auth_open(struct auth **out, struct ingest *ingest, struct err *err)
 	auth->ingest = ingest;
 	TAILQ_INIT(&auth->asked);
 	TAILQ_INIT(&auth->waiting);
+	if (key_uses_open(&auth->uses, ingest, err) != 0) {
+		free(auth);
+		return -1;
+	}
 	*out = auth;
 	return 0;
 }
@@ -67,6 +73,7 @@ auth_close(struct auth *auth)
 	if (auth == NULL)
 		return;
 	assert(TAILQ_EMPTY(&auth->asked) && TAILQ_EMPTY(&auth->waiting));
+	key_uses_close(auth->uses);
 	free(auth);
 }
 
@@ -77,16 +84,29 @@ slot_of(struct auth *auth, const unsigned char *hash)
 }
 
 static void
-refuse_role(struct call *call)
+refuse_role(struct call *call, unsigned roles)
 {
-	if (call->key.role == KEY_OPERATOR)
-		problem_reply(call, 403,
-		    "an operator's key belongs to no tenant: this takes a key "
-		    "of the tenant");
-	else
-		problem_reply(call, 403,
-		    "a publisher's key posts and reads events: this takes an "
-		    "admin's key");
+	const char *why = "";
+
+	switch (call->key.role) {
+	case KEY_PUBLISHER:
+		why = "a publisher's key posts and reads events: this takes an "
+		      "admin's key";
+		break;
+	case KEY_VIEWER:
+		why = "a viewer's key reads, and changes nothing: this takes "
+		      "an admin's key";
+		break;
+	case KEY_ADMIN:
+		break;
+	case KEY_OPERATOR:
+		why = "an operator's key belongs to no tenant: this takes a "
+		      "key of the tenant";
+		break;
+	}
+	if (roles == 1u << KEY_OPERATOR)
+		why = "this takes an operator's key";
+	problem_reply(call, 403, "%s", why);
 }
 
 static void
@@ -95,7 +115,7 @@ admit(struct call *call, const struct key *key, unsigned roles,
 {
 	call->key = *key;
 	if ((roles & (1u << key->role)) == 0)
-		refuse_role(call);
+		refuse_role(call, roles);
 	else
 		pass(call);
 }
@@ -127,6 +147,8 @@ settle(struct auth *auth, struct lookup *lookup, const struct pg_rows *rows,
 
 	if (is_known)
 		remember(auth, lookup->hash, &key);
+	if (is_known && key.is_use_due)
+		key_uses_note(auth->uses, key.id);
 	while ((call = TAILQ_FIRST(&lookup->calls)) != NULL) {
 		TAILQ_REMOVE(&lookup->calls, call, link);
 		if (rows == NULL)

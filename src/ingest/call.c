@@ -1,11 +1,12 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "call.h"
+#include "core/rfc3339.h"
 #include "http/server.h"
 #include "ingest.h"
 #include "problem.h"
@@ -48,19 +49,49 @@ call_json(struct call *call, int status, struct buf *body)
 void
 call_put_time(struct buf *out, usec_t time)
 {
-	time_t seconds = (time_t)(time / USEC_PER_SEC);
-	struct tm tm = { 0 };
-	char text[64];
+	char text[RFC3339_SIZE];
 
-	(void)gmtime_r(&seconds, &tm);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	buf_printf(out, "\"%s.%06dZ\"", text, (int)(time % USEC_PER_SEC));
+	buf_puts(out, "\"");
+	buf_add(out, text, rfc3339_print(text, time, 6));
+	buf_puts(out, "\"");
 }
 
 void
 call_put_id(struct buf *out, int64_t id)
 {
 	buf_printf(out, "\"%" PRId64 "\"", id);
+}
+
+void
+call_who(struct call_who *out, const struct call *call)
+{
+	const char *peer = request_peer(call->request);
+	const char *port = strrchr(peer, ':');
+	int len = port == NULL ? (int)strlen(peer) : (int)(port - peer);
+	bool is_bracketed = len > 1 && peer[0] == '[';
+
+	(void)snprintf(
+	    out->actor, sizeof(out->actor), "key:%" PRId64, call->key.id);
+	(void)snprintf(out->source, sizeof(out->source), "%.*s",
+	    is_bracketed ? len - 2 : len, is_bracketed ? peer + 1 : peer);
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int
+call_escaped(const char *text)
+{
+	int high = text[0] == '%' ? hex_digit(text[1]) : -1;
+	int low = high < 0 ? -1 : hex_digit(text[2]);
+
+	return low < 0 ? -1 : high << 4 | low;
 }
 
 int64_t

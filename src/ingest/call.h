@@ -49,6 +49,17 @@ void call_answer(
 void call_put_time(struct buf *out, usec_t time);
 void call_put_id(struct buf *out, int64_t id);
 
+/* Who asks, and where from, for the audit. */
+struct call_who {
+	char actor[32]; /* "key:7" */
+	char source[64]; /* an address */
+};
+
+void call_who(struct call_who *out, const struct call *call);
+
+/* The octet that "%XX" at `text` stands for; -1 if that is not there. */
+int call_escaped(const char *text);
+
 /* The number that an id or a query names; -1 if it is none that can be. */
 int64_t call_number(const char *text, size_t len);
 

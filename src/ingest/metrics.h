@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-	METRICS_ROUTES = 32,
+	METRICS_ROUTES = 64,
 	METRICS_STATUSES = 600, /* indexed by the status */
 };
 

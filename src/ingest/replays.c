@@ -26,14 +26,15 @@ inner_id(const struct call *call)
 }
 
 static struct replay_asked
-ask(const struct call *call, char actor[SUBSCRIPTIONS_ACTOR])
+ask(const struct call *call, struct call_who *who)
 {
-	subscriptions_actor(actor, call);
+	call_who(who, call);
 	return (struct replay_asked){
 		.tenant_id = call->key.tenant_id,
 		.subscription_id = subscriptions_id(call),
 		.id = inner_id(call),
-		.actor = actor,
+		.actor = who->actor,
+		.source = who->source,
 	};
 }
 
@@ -44,8 +45,8 @@ static void
 submit(struct call *call, put_fn *put, pg_done_fn *done)
 {
 	struct pg_batch *batch = pg_batch_new();
-	char actor[SUBSCRIPTIONS_ACTOR];
-	struct replay_asked asked = ask(call, actor);
+	struct call_who who;
+	struct replay_asked asked = ask(call, &who);
 	struct err err;
 
 	if (batch == NULL) {
@@ -212,8 +213,9 @@ on_started(void *arg, struct pg_rows *const *rows, const struct err *err)
 static void
 start(struct call *call, struct replay_order *order)
 {
-	char pointer[REPLAY_POINTER_SIZE], actor[SUBSCRIPTIONS_ACTOR];
-	struct replay_asked asked = ask(call, actor);
+	char pointer[REPLAY_POINTER_SIZE];
+	struct call_who who;
+	struct replay_asked asked = ask(call, &who);
 	struct pg_batch *batch;
 	struct err err;
 	size_t len;

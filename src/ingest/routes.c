@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "audit.h"
 #include "auth.h"
 #include "base/buf.h"
 #include "call.h"
@@ -9,18 +10,22 @@
 #include "events.h"
 #include "http/server.h"
 #include "ingest.h"
+#include "keys.h"
 #include "metrics.h"
 #include "problem.h"
 #include "replays.h"
 #include "routes.h"
 #include "subscription_changes.h"
 #include "subscriptions.h"
+#include "tenants.h"
 
 #define JSON "application/json"
 #define NDJSON "application/x-ndjson"
 
-#define TENANT_KEYS (1u << KEY_PUBLISHER | 1u << KEY_ADMIN)
+#define POST_KEYS (1u << KEY_PUBLISHER | 1u << KEY_ADMIN)
+#define READ_KEYS (1u << KEY_VIEWER | 1u << KEY_ADMIN)
 #define ADMIN_KEYS (1u << KEY_ADMIN)
+#define OPERATOR_KEYS (1u << KEY_OPERATOR)
 
 enum { BODY_MAX = 65536 };
 
@@ -41,17 +46,17 @@ static const struct route routes[] = {
 	{ ROUTE("GET", "/metrics", metrics_get) },
 	{ ROUTE("GET", "/readyz", metrics_readyz) },
 	{ ROUTE("POST", "/v1/events", events_post), .type = JSON,
-	    .roles = TENANT_KEYS },
+	    .roles = POST_KEYS },
 	{ ROUTE("POST", "/v1/events/batch", events_post_batch), .type = NDJSON,
-	    .roles = TENANT_KEYS, .is_large = true },
-	{ ROUTE("GET", "/v1/events/{id}", events_get), .roles = TENANT_KEYS,
-	    .is_fresh = true },
+	    .roles = POST_KEYS, .is_large = true },
+	{ ROUTE("GET", "/v1/events/{id}", events_get),
+	    .roles = POST_KEYS | READ_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions", subscriptions_list),
-	    .roles = ADMIN_KEYS, .is_fresh = true },
+	    .roles = READ_KEYS, .is_fresh = true },
 	{ ROUTE("POST", "/v1/subscriptions", subscriptions_post), .type = JSON,
 	    .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions/{id}", subscriptions_get),
-	    .roles = ADMIN_KEYS, .is_fresh = true },
+	    .roles = READ_KEYS, .is_fresh = true },
 	{ ROUTE("PATCH", "/v1/subscriptions/{id}", subscription_changes_patch),
 	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE(
@@ -77,7 +82,7 @@ static const struct route routes[] = {
 	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE(
 	      "GET", "/v1/subscriptions/{id}/deliveries/{id}", deliveries_get),
-	    .roles = ADMIN_KEYS, .is_fresh = true },
+	    .roles = READ_KEYS, .is_fresh = true },
 	{ ROUTE("POST", "/v1/subscriptions/{id}/deliveries/{id}/retry",
 	      replays_retry),
 	    .roles = ADMIN_KEYS, .is_fresh = true },
@@ -89,12 +94,28 @@ static const struct route routes[] = {
 	{ ROUTE("POST", "/v1/subscriptions/{id}/replay", replays_post_events),
 	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions/{id}/replays", replays_list),
-	    .roles = ADMIN_KEYS, .is_fresh = true },
+	    .roles = READ_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions/{id}/replays/{id}", replays_get),
-	    .roles = ADMIN_KEYS, .is_fresh = true },
+	    .roles = READ_KEYS, .is_fresh = true },
 	{ ROUTE(
 	      "DELETE", "/v1/subscriptions/{id}/replays/{id}", replays_delete),
 	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/audit", audit_get), .roles = OPERATOR_KEYS,
+	    .is_fresh = true },
+	{ ROUTE("GET", "/v1/keys", keys_list), .roles = OPERATOR_KEYS,
+	    .is_fresh = true },
+	{ ROUTE("POST", "/v1/keys", keys_post), .type = JSON,
+	    .roles = OPERATOR_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/keys/{id}", keys_get), .roles = OPERATOR_KEYS,
+	    .is_fresh = true },
+	{ ROUTE("POST", "/v1/keys/{id}/revoke", keys_revoke),
+	    .roles = OPERATOR_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/tenants", tenants_list), .roles = OPERATOR_KEYS,
+	    .is_fresh = true },
+	{ ROUTE("POST", "/v1/tenants", tenants_post), .type = JSON,
+	    .roles = OPERATOR_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/tenants/{id}", tenants_get), .roles = OPERATOR_KEYS,
+	    .is_fresh = true },
 };
 
 enum { NROUTES = sizeof(routes) / sizeof(routes[0]) };
@@ -123,15 +144,6 @@ routes_path(size_t index)
 	return index == NROUTES ? "" : NULL;
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Take one segment, undoing %XX, which some clients make of ":".  An id of ours
  * has no character that an id may not have.  Returns where it ends; NULL if it
  * is none. */
@@ -146,12 +158,11 @@ take_id(char out[CALL_ID_MAX + 1], const char *text)
 		if (len == CALL_ID_MAX)
 			return NULL;
 		if (c == '%') {
-			int high = hex_digit(text[1]);
-			int low = high < 0 ? -1 : hex_digit(text[2]);
+			int octet = call_escaped(text);
 
-			if (low < 0 || (high | low) == 0)
+			if (octet <= 0)
 				return NULL;
-			c = (char)(high << 4 | low);
+			c = (char)octet;
 			text += 2;
 		}
 		out[len] = c;

@@ -7,6 +7,7 @@
 #include "http/server.h"
 #include "ingest.h"
 #include "problem.h"
+#include "store/audit.h"
 #include "subscription_changes.h"
 #include "subscriptions.h"
 
@@ -52,16 +53,16 @@ put_change(struct pg_batch *batch, const struct change *change)
 {
 	const struct call *call = change->call;
 	const struct etag_match *match = &change->match;
-	char actor[SUBSCRIPTIONS_ACTOR];
+	struct call_who who;
 	const struct subscription_change which = {
 		.tenant_id = call->key.tenant_id,
 		.id = change->id,
-		.actor = actor,
+		.actor = who.actor,
 		.versions = match->is_any ? NULL : match->versions,
 		.nversions = match->nversions,
 	};
 
-	subscriptions_actor(actor, call);
+	call_who(&who, call);
 	switch (change->kind) {
 	case CHANGE_PATCH:
 		put_patch(batch, change, &which);
@@ -77,6 +78,7 @@ put_change(struct pg_batch *batch, const struct change *change)
 		    });
 		break;
 	}
+	audit_from(batch, who.source);
 }
 
 /* Takes over `change`. */

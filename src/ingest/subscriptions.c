@@ -11,6 +11,7 @@
 #include "ingest.h"
 #include "pg/row.h"
 #include "problem.h"
+#include "store/audit.h"
 #include "store/sealed.h"
 #include "subscription_form.h"
 #include "subscription_json.h"
@@ -75,26 +76,21 @@ on_inserted(void *arg, struct pg_rows *const *rows, const struct err *err)
 	free_registration(reg);
 }
 
-void
-subscriptions_actor(char out[SUBSCRIPTIONS_ACTOR], const struct call *call)
-{
-	(void)snprintf(out, SUBSCRIPTIONS_ACTOR, "key:%" PRId64, call->key.id);
-}
-
 static void
 put_insert(struct pg_batch *batch, const struct registration *reg)
 {
 	const struct call *call = reg->call;
-	char actor[SUBSCRIPTIONS_ACTOR];
+	struct call_who who;
 
-	subscriptions_actor(actor, call);
+	call_who(&who, call);
 	subscription_insert(batch, &(struct subscription_new){
 				       .id = reg->id,
 				       .tenant_id = call->key.tenant_id,
-				       .actor = actor,
+				       .actor = who.actor,
 				       .fields = reg->form.fields,
 				       .sealed = &reg->sealed,
 				   });
+	audit_from(batch, who.source);
 }
 
 static int

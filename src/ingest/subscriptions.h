@@ -19,13 +19,8 @@ void subscriptions_list(struct call *call);
 void subscriptions_get(struct call *call);
 
 /* For the other routes of a subscription: its id in the path, -1 if it is none;
- * who asks, for the audit; and to answer that there is none, or that a form was
- * not taken. */
-enum { SUBSCRIPTIONS_ACTOR = 32 };
-
+ * and to answer that there is none, or that a form was not taken. */
 int64_t subscriptions_id(const struct call *call);
-void subscriptions_actor(
-    char out[SUBSCRIPTIONS_ACTOR], const struct call *call);
 void subscriptions_missing(struct call *call);
 void subscriptions_refuse_form(
     struct call *call, const char *pointer, const struct err *err);

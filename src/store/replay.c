@@ -1,5 +1,6 @@
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "store/audit.h"
 #include "store/replay.h"
 #include "store/stmt.h"
 
@@ -31,15 +32,6 @@ put_asked(struct pg_batch *batch, const struct replay_asked *asked)
 }
 
 static void
-put_turn(struct pg_batch *batch, int statement, int64_t subscription_id)
-{
-	pg_call(batch, statement);
-	pg_array(batch, PG_BIGINT);
-	pg_bigint(batch, subscription_id);
-	pg_array_end(batch);
-}
-
-static void
 put_answer(struct pg_batch *batch, const struct replay_asked *asked,
     const char *action)
 {
@@ -47,6 +39,7 @@ put_answer(struct pg_batch *batch, const struct replay_asked *asked,
 	put_asked(batch, asked);
 	pg_text(batch, action);
 	pg_text(batch, asked->actor);
+	audit_from(batch, asked->source);
 }
 
 void
@@ -67,12 +60,11 @@ replay_discard(struct pg_batch *batch, const struct replay_asked *asked)
 {
 	pg_begin(batch);
 	pg_call(batch, STMT_DISCARD_HOLD);
-	pg_bigint(batch, asked->subscription_id);
-	pg_bigint(batch, asked->id);
+	put_asked(batch, asked);
 	pg_call(batch, STMT_DELIVERY_DISCARD);
 	put_asked(batch, asked);
-	put_turn(batch, STMT_TURN_SHARE, asked->subscription_id);
-	put_turn(batch, STMT_TURN_READY, asked->subscription_id);
+	pg_call(batch, STMT_DISCARD_SHARE);
+	pg_call(batch, STMT_REPLAY_READY);
 	put_answer(batch, asked, "delivery.discarded");
 	pg_commit(batch);
 }
@@ -129,6 +121,7 @@ replay_start(struct pg_batch *batch, const struct replay_asked *asked,
 	else
 		pg_int(batch, order->rate_per_second);
 	pg_text(batch, asked->actor);
+	audit_from(batch, asked->source);
 }
 
 void
@@ -155,6 +148,7 @@ replay_cancel(struct pg_batch *batch, const struct replay_asked *asked)
 	put_asked(batch, asked);
 	pg_text(batch, asked->actor);
 	replay_get(batch, asked);
+	audit_from(batch, asked->source);
 	pg_commit(batch);
 }
 

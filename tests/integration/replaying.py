@@ -119,10 +119,10 @@ class Queue:
         return self.transaction(lambda c: self.begin_retry(c, delivery))
 
     def begin_discard(self, connection, delivery):
-        statement(connection, "discard_hold", self.id, delivery)
+        statement(connection, "discard_hold", None, self.id, delivery)
         statement(connection, "delivery_discard", None, self.id, delivery)
-        statement(connection, "turn_share", [self.id])
-        statement(connection, "turn_ready", [self.id])
+        statement(connection, "discard_share")
+        statement(connection, "replay_ready")
         rows = run(connection, "replay_answer", None, self.id, delivery,
                    "delivery.discarded", "test")
         return rows[0] if rows else None

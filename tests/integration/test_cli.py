@@ -68,7 +68,7 @@ def test_a_key_is_not_revoked_by_halves(cli, tenant):
 
 @pytest.mark.parametrize("command, what", [
     ("tenant create", "NAME"), ("key revoke", "ID"), ("keygen", "FILE"),
-    ("key create", "--role publisher|admin|operator"), ("subscription list", "--tenant NAME"),
+    ("key create", "--role publisher|viewer|admin|operator"), ("subscription list", "--tenant NAME"),
     ("subscription pause", "ID"), ("subscription delete", "ID")])
 def test_what_a_command_needs_stands_in_its_usage_and_is_asked_for(command, what):
     words = command.split()
@@ -149,8 +149,8 @@ def test_what_is_changed_is_audited(cli, tenant, db):
 
 @pytest.mark.parametrize("args, why", [
     (["--role", "admin"], "for one tenant: which?"),
-    (["--tenant", "acme"], "--role publisher|admin|operator is missing"),
-    (["--role", "king", "--tenant", "acme"], "a key's role is publisher, admin or operator"),
+    (["--tenant", "acme"], "--role publisher|viewer|admin|operator is missing"),
+    (["--role", "king", "--tenant", "acme"], "a key's role is publisher, viewer, admin or operator"),
     (["--role", "", "--tenant", "acme"], "a key's role is"),
     (["--role", "admin", "--tenant", "acme", "--name", "ä" * 101], "1 to 100 characters"),
     (["--role", "admin", "--tenant", "acme", "--name", ""], "1 to 100 characters"),
@@ -308,7 +308,7 @@ def test_a_doctor_knows_every_right_that_the_programs_have(cli, db):
 @pytest.mark.parametrize("role", ["postrider_ingest", "postrider_dispatch"])
 def test_a_doctor_finds_each_right_that_is_gone(cli, db, role):
     for right in ("USAGE ON SCHEMA postrider", "SELECT ON postrider.lane",
-                  "INSERT ON postrider.audit"):
+                  "INSERT ON postrider.delivery"):
         db.execute(f"REVOKE {right} FROM {role}")
         assert complaints(cli) == (1, [("rights", f"missing: run `GRANT {right} TO {role}`")])
         db.execute(f"GRANT {right} TO {role}")

@@ -9,7 +9,7 @@ SMALL, BIG = 3000, 50000
 MOST, SPARE = 1.5, 40  # times the pages touched beside SMALL rows, and some more
 
 RETRY = ("replay_one", "replay_hold", "replay_place", "replay_ready", "replay_answer")
-DISCARD = ("discard_hold", "delivery_discard", "replay_answer")
+DISCARD = ("discard_hold", "delivery_discard", "discard_share", "replay_ready", "replay_answer")
 STEP = ("replay_pick", "replay_look", "replay_hold", "replay_place", "replay_ready",
         "replay_next")
 STATEMENTS = sorted({*RETRY, *DISCARD, *STEP, "replay_start"})
@@ -123,7 +123,7 @@ class Explainer:
     def _once(self, queue, dead):
         ids = ("NULL", queue.id, dead)
         given = {"replay_one": ids, "replay_answer": (*ids, "'x'", "'x'"),
-                 "discard_hold": ids[1:], "delivery_discard": ids}
+                 "discard_hold": ids, "delivery_discard": ids}
         for of, names in (("retry", RETRY), ("discard", DISCARD)):
             self._transaction(of, [(name, given.get(name, ())) for name in names])
         for what in ("dead", "events"):

@@ -11,18 +11,30 @@ from .wait import until
 
 TABLES = ["tenant", "api_key", "subscription", "subscription_pattern",
           "subscription_secret", "turn", "event", "delivery", "lane", "attempt",
-          "dead_letter", "audit", "schema_migration"]
+          "dead_letter", "audit", "audit_head", "schema_migration"]
 VIEWS = ["deliveries", "assets", "backlog", "dead_letters", "endpoint_health", "stuck"]
 
 MAY_READ = {
     "postrider_reader": {"schema_migration"},
     "postrider_ingest": {"tenant", "api_key", "subscription", "subscription_pattern", "turn",
-                         "event", "delivery", "lane", "attempt", "dead_letter",
+                         "event", "delivery", "lane", "attempt", "dead_letter", "audit",
                          "schema_migration"},
     "postrider_dispatch": {"subscription", "subscription_secret", "turn", "event",
                            "delivery", "lane", "attempt", "dead_letter",
                            "schema_migration"},
 }
+
+# The audit only grows, and what proves that is not the programs' to say.
+AUDIT = [
+    "UPDATE postrider.audit SET actor = 'x'",
+    "DELETE FROM postrider.audit",
+    "TRUNCATE postrider.audit",
+    "INSERT INTO postrider.audit (actor, action, subject, at) VALUES ('x', 'x', 'x', now())",
+    "INSERT INTO postrider.audit (actor, action, subject, number) VALUES ('x', 'x', 'x', 1)",
+    "INSERT INTO postrider.audit (actor, action, subject, source) VALUES ('x', 'x', 'x', 'x')",
+    "UPDATE postrider.audit_head SET number = 0",
+    "SELECT postrider.audit_append(a) FROM postrider.audit a",
+]
 
 MUST_FAIL = {
     "postrider_reader": [
@@ -35,6 +47,7 @@ MUST_FAIL = {
         "SELECT excerpt FROM postrider.attempt",
         "DELETE FROM postrider.attempt",
         "INSERT INTO postrider.audit (actor, action, subject) VALUES ('x', 'x', 'x')",
+        "SELECT detail FROM postrider.audit",
     ],
     "postrider_ingest": [
         "UPDATE postrider.subscription SET tenant_id = 1",
@@ -52,9 +65,13 @@ MUST_FAIL = {
         "UPDATE postrider.replay_job SET replayed = 1",
         "UPDATE postrider.event SET body = ''",
         "DELETE FROM postrider.event",
-        "INSERT INTO postrider.api_key (role, name, hash) VALUES ('operator', 'x', '')",
-        "UPDATE postrider.audit SET actor = 'x'",
-        "DELETE FROM postrider.audit",
+        "UPDATE postrider.api_key SET role = 'operator'",
+        "UPDATE postrider.api_key SET hash = ''",
+        "UPDATE postrider.api_key SET expires_at = NULL",
+        "DELETE FROM postrider.api_key",
+        "UPDATE postrider.tenant SET name = 'x'",
+        "DELETE FROM postrider.tenant",
+        *AUDIT,
     ],
     "postrider_dispatch": [
         "UPDATE postrider.subscription SET url = ''",
@@ -69,8 +86,8 @@ MUST_FAIL = {
         " VALUES (1, 'x', 'x', '', 0)",
         "UPDATE postrider.attempt SET ended = ''",
         "DELETE FROM postrider.event",
-        "UPDATE postrider.audit SET actor = 'x'",
-        "DELETE FROM postrider.audit",
+        "INSERT INTO postrider.api_key (role, name, hash) VALUES ('operator', 'x', '')",
+        *AUDIT,
     ],
 }
 

@@ -91,11 +91,54 @@ test_nothing_behind_its_length_is_read(void **state)
 	assert_int_equal(rfc3339_parse("2026-01-01T00:00:00Z", 19), NO);
 }
 
+static void
+test_what_is_printed_is_read_back(void **state)
+{
+	char text[RFC3339_SIZE];
+
+	(void)state;
+	/* Steps of some 30 hours meet every day of some 100 years. */
+	for (usec_t time = 0; time < 4102444800 * S; time += 107999123457) {
+		size_t len = rfc3339_print(text, time, 6);
+
+		if (rfc3339_parse(text, len) != time)
+			fail_msg("%s", text);
+	}
+}
+
+static void
+test_a_fraction_is_cut_to_its_digits(void **state)
+{
+	static const struct {
+		usec_t time;
+		int digits;
+		const char *text;
+	} cases[] = {
+		{ 0, 1, "1970-01-01T00:00:00.0Z" },
+		{ NEW_YEAR - 1, 3, "2025-12-31T23:59:59.999Z" },
+		{ NEW_YEAR - 1, 6, "2025-12-31T23:59:59.999999Z" },
+		{ 1709164800 * S + 45296 * S, 3, "2024-02-29T12:34:56.000Z" },
+		{ 253402300799 * S, 6, "9999-12-31T23:59:59.000000Z" },
+	};
+	char text[RFC3339_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t len =
+		    rfc3339_print(text, cases[i].time, cases[i].digits);
+
+		assert_string_equal(text, cases[i].text);
+		assert_int_equal(len, strlen(text));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_time_is_read_exactly_or_refused),
+		cmocka_unit_test(test_what_is_printed_is_read_back),
+		cmocka_unit_test(test_a_fraction_is_cut_to_its_digits),
 		cmocka_unit_test(test_nothing_behind_its_length_is_read),
 	};
 
