@@ -50,7 +50,7 @@ static const struct route routes[] = {
 	{ ROUTE("POST", "/v1/events/batch", events_post_batch), .type = NDJSON,
 	    .roles = POST_KEYS, .is_large = true },
 	{ ROUTE("GET", "/v1/events/{id}", events_get),
-	    .roles = POST_KEYS | READ_KEYS, .is_fresh = true },
+	    .roles = POST_KEYS | 1u << KEY_VIEWER, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions", subscriptions_list),
 	    .roles = READ_KEYS, .is_fresh = true },
 	{ ROUTE("POST", "/v1/subscriptions", subscriptions_post), .type = JSON,
