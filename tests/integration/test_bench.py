@@ -24,18 +24,17 @@ from .wait import never, until
 
 FAKE = """
     #!{python}
-    import os, signal, socket, sys, threading
+    import os, signal, socket, sys
     def say(text):
         s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         s.sendto(text.encode(), "\\0" + os.environ["NOTIFY_SOCKET"][1:])
-    def leave(*_):
-        sys.exit(int(os.environ.get("POSTRIDER_EXIT", "0")))
-    signal.signal(signal.SIGTERM, leave)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGTERM}})
     print("fake starts", file=sys.stderr)
     if os.environ.get("POSTRIDER_BROKEN") == "true":
         sys.exit(9)
     say("READY=1\\nSTATUS=listening on 127.0.0.1:4711")
-    threading.Event().wait()
+    signal.sigwait({{signal.SIGTERM}})
+    sys.exit(int(os.environ.get("POSTRIDER_EXIT", "0")))
 """
 
 
