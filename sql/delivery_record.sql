@@ -27,8 +27,9 @@
 -- arrays, from 1; turn_settle is told by a setting which these are.  One that is
 -- missing was no longer ours: its lease ran out, and another worker has the lane.
 -- Where the next head was handed back there is a second row, with the new token
--- and what the attempt, its first, needs: bodies up to 64 KiB in all, as
--- lane_claim.
+-- and what the attempt, its first, needs but the body: event_bodies follows the
+-- commit.  It is told by a setting, which is written also where nothing was handed
+-- back: that is what the count at the end is for.
 --
 -- A lane is handed back only where no claim would have to be asked: not past a
 -- change of the subscription, which may have lowered its limit, nor at a rate,
@@ -53,7 +54,8 @@ WITH outcome AS MATERIALIZED (
            o.dns_us, o.connect_us, o.tls_us, o.wait_us, o.receive_us,
            o.headers, o.excerpt,
            l.subscription_id, l.head_id, l.tail_id, l.attempts,
-           l.lease_worker, l.leased_at, l.lane_at, d.generation, d.ctid AS delivery_at,
+           l.lease_worker, l.leased_at, l.lane_at,
+           d.generation, d.ctid AS delivery_at,
            l.resume_id, l.resume_at,
            coalesce(l.resume_id, l.head_id + 1) AS next_id,
            r.delivery_id AS replay_id,
@@ -205,7 +207,9 @@ WITH outcome AS MATERIALIZED (
                         THEN greatest(n.resume_at, statement_timestamp())
                         ELSE statement_timestamp()
                     END,
-           lease_token = CASE WHEN n.hands_back THEN (SELECT gen_random_uuid()) END,
+           lease_token = CASE
+                             WHEN n.hands_back THEN (SELECT gen_random_uuid())
+                         END,
            lease_until = CASE
                              WHEN n.hands_back
                              THEN statement_timestamp()
@@ -219,9 +223,11 @@ WITH outcome AS MATERIALIZED (
      WHERE l.ctid = n.lane_at
        AND n.head_id IS NOT NULL
     RETURNING n.ord, l.id, l.subscription_id, l.lease_token, l.head_id,
-              l.head_event_no, n.timeout_ms, n.version
+              l.head_event_no, l.tail_id > l.head_id AS goes_on,
+              n.timeout_ms, n.version
 ), waits AS MATERIALIZED (
-    SELECT o.lane_id, o.lane_at, o.head_id, o.resume_id, o.retry_us, o.holds, o.replay_id,
+    SELECT o.lane_id, o.lane_at, o.head_id, o.resume_id, o.retry_us, o.holds,
+           o.replay_id,
            o.attempts - (o.verdict = 'release')::integer AS attempts,
            d.event_no AS replay_event_no,
            d.attempts AS replay_attempts,
@@ -304,11 +310,13 @@ SELECT ord,
        NULL::bigint AS version,
        NULL::bigint AS head_id,
        NULL::bigint AS head_event_no,
-       NULL::integer AS timeout_ms
-  FROM outcome, told
+       NULL::integer AS timeout_ms,
+       NULL::boolean AS goes_on
+  FROM outcome
+ WHERE (SELECT count(*) FROM told) = 1
  UNION ALL
 SELECT ord, lease_token, id, subscription_id, version, head_id, head_event_no,
-       timeout_ms
+       timeout_ms, goes_on
   FROM moved
  WHERE lease_token IS NOT NULL
  ORDER BY ord;

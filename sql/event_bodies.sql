@@ -1,13 +1,15 @@
 -- event_bodies: what is to be sent.
 --
 -- Of the heads that lane_claim or delivery_record has just leased in this session,
--- one row each, in their order: the event's id and its body, null once purged.
+-- one row each, in their order: the event's number, its id and its body, null once
+-- purged.
 --
 -- It follows the commit, in the same round trip.  A dispatcher that does not read
 -- a long answer then keeps nobody waiting: before the commit it would hold up all
 -- that wait for these lanes and turns.
 
-SELECT e.event_id,
+SELECT h.event_no,
+       e.event_id,
        e.body
   FROM unnest(coalesce(nullif(current_setting('postrider.heads', true), ''),
                        '{}')::bigint[])

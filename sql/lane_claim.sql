@@ -8,16 +8,17 @@
 --
 -- Follows turn_take in its transaction, for at most as many turns as $1, and
 -- returns one row a lane, with what the attempt needs but the body: event_bodies
--- follows the commit, and is told by a setting.  has_more, the same in all rows:
--- some subscription used up its part of $1, and may have more that can be sent.
+-- follows the commit, and is told by a setting, which is written also where nothing
+-- was leased: that is what the count at the end is for.  has_more, the same in all
+-- rows: some subscription used up its part of $1, and may have more to be sent.
+-- goes_on: something is behind the head.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
 -- never more than its limit and its rate leave.  Its limit is a lower one while
 -- its endpoint is slowed down.  Of a circuit that is not closed it gets one, once
--- nothing else is under way: the probe, which makes it half open.  turn_take's lock makes all that exact.  Lanes that another session
--- holds are passed over.  A row lock reads the lane as it is now, not as the
--- statement first saw it, so a lane that moved meanwhile is leased by its
--- present head.
+-- nothing else is under way: the probe, which makes it half open.  turn_take's
+-- lock makes all that exact.  Lanes that another session holds are passed over.
+-- One that moved since the statement began is left for the next pass.
 --
 -- The rate is a token bucket that holds a second's worth, kept as the one time
 -- at which it will be full (GCRA).  A request may begin up to $4 after it is
@@ -124,7 +125,8 @@ WITH taken AS MATERIALIZED (
       FROM due d
      WHERE l.ctid = d.lane_at
     RETURNING l.id, l.subscription_id, l.lease_token, l.attempts,
-              l.head_id, l.head_event_no, d.timeout_ms, d.version,
+              l.head_id, l.head_event_no, l.tail_id > l.head_id AS goes_on,
+              d.timeout_ms, d.version,
               d.rate_per_second, d.rate_at, d.circuit, d.is_swept, d.due_from,
               d.leased_from, d.part, d.room
 ), given AS MATERIALIZED (
@@ -177,6 +179,11 @@ WITH taken AS MATERIALIZED (
        AND (g.rate_per_second IS NOT NULL
             OR g.circuit = 'open'
             OR g.moves)
+), told AS MATERIALIZED (
+    SELECT set_config('postrider.heads',
+                      (SELECT array_agg(head_event_no ORDER BY head_id)::text
+                         FROM leased), false),
+           (SELECT bool_or(has_more) FROM given) AS has_more
 )
 SELECT l.id AS lane_id,
        l.subscription_id,
@@ -186,13 +193,9 @@ SELECT l.id AS lane_id,
        l.head_event_no,
        l.timeout_ms,
        l.version,
+       l.goes_on,
        CASE WHEN l.rate_per_second IS NOT NULL THEN $4 END AS begin_within_us,
-       told.has_more
+       (SELECT has_more FROM told) AS has_more
   FROM leased l
- CROSS JOIN (
-       SELECT set_config('postrider.heads',
-                         (SELECT array_agg(head_event_no ORDER BY head_id)::text
-                            FROM leased), false),
-              (SELECT bool_or(has_more) FROM given) AS has_more
-       OFFSET 0) told
+ WHERE (SELECT count(*) FROM told) = 1
  ORDER BY l.head_id;

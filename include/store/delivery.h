@@ -60,6 +60,12 @@ enum {
 	DELIVERY_BODY_ROWS = 4,
 };
 
+/* The same of delivery_taken(). */
+enum {
+	DELIVERY_TAKEN_ROWS = 0,
+	DELIVERY_TAKEN_BODY_ROWS = 1,
+};
+
 /*
  * One whole transaction for `n` outcomes.  With `hands_back`, the next heads
  * of the lanes come back leased, for the longest attempt and `margin`; but not
@@ -69,8 +75,18 @@ void delivery_record(struct pg_batch *batch,
     const struct delivery_outcome *const *outcomes, size_t n, bool hands_back,
     usec_t margin);
 
+/*
+ * The same, cheaper, for outcomes that are nothing but taken (delivery_is_plain())
+ * and whose lanes are thought to go on.  What is not recorded by it is as it was,
+ * and delivery_record() decides.
+ */
+void delivery_taken(struct pg_batch *batch,
+    const struct delivery_outcome *const *outcomes, size_t n, usec_t margin);
+bool delivery_is_plain(const struct delivery_outcome *outcome);
+
 /* One row an outcome that was recorded, and a second one, which hands back,
- * for a lane that goes on; a lost lease has none. */
+ * for a lane that goes on; a lost lease has none.  Of delivery_taken() one row,
+ * which hands back. */
 void delivery_record_read(
     const struct pg_rows *rows, int row, struct delivery_recorded *out);
 

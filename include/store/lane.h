@@ -29,6 +29,7 @@ struct lane_lease {
 	int64_t event_no;
 	unsigned char token[LANE_TOKEN];
 	int attempt; /* the number of this one; the first is 1 */
+	bool goes_on; /* something is behind the head */
 	usec_t timeout; /* the longest attempt that the lease outlives */
 	/* Since the claim: later it is given back, for it is at a rate.
 	 * INT64_MAX: it is not. */
@@ -122,9 +123,13 @@ enum { LANE_REST_ROWS = 1, LANE_NEXT_ROWS = 2 };
 void lane_rest(struct pg_batch *batch, const int64_t *subscriptions, size_t n);
 int64_t lane_rest_read(const struct pg_rows *rows);
 
-/* What is to be sent, for the leases that the transaction before has made. */
+/*
+ * What is to be sent, for the leases that the transaction before has made.  False
+ * if that row is not the lease's event: another session answered, as behind a
+ * pooler that gives each transaction another one.  Nothing may be sent then.
+ */
 void lane_bodies(struct pg_batch *batch);
-void lane_body_read(
+bool lane_body_read(
     const struct pg_rows *rows, int row, struct lane_lease *out);
 
 /* Is there any subscription? */

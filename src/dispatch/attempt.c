@@ -37,6 +37,25 @@ static int begun; /* since `turn` */
 /* Those that are SENDING, so that a shutdown can find them. */
 static struct attempt_list sending = TAILQ_HEAD_INITIALIZER(sending);
 
+static int
+copy_body(
+    struct attempt *attempt, const struct lane_lease *from, struct err *err)
+{
+	char *event_id = strdup(from->event_id);
+	char *body = malloc(from->len + 1);
+
+	if (event_id == NULL || body == NULL) {
+		free(event_id);
+		free(body);
+		return err_set(err, ERR_NOMEM, "attempt");
+	}
+	memcpy(body, from->body, from->len);
+	attempt->lease.event_id = event_id;
+	attempt->lease.body = body;
+	attempt->lease.len = from->len;
+	return 0;
+}
+
 int
 attempt_new(struct attempt **out, struct worker *worker,
     const struct lane_lease *lease, usec_t leased_at, struct err *err)
@@ -54,30 +73,11 @@ attempt_new(struct attempt **out, struct worker *worker,
 	attempt->lease.event_id = NULL;
 	attempt->lease.body = NULL;
 	worker->held++;
-	if (lease->body != NULL && attempt_set_body(attempt, lease, err) != 0) {
+	if (lease->body != NULL && copy_body(attempt, lease, err) != 0) {
 		attempt_free(attempt);
 		return -1;
 	}
 	*out = attempt;
-	return 0;
-}
-
-int
-attempt_set_body(
-    struct attempt *attempt, const struct lane_lease *from, struct err *err)
-{
-	char *event_id = strdup(from->event_id);
-	char *body = malloc(from->len + 1);
-
-	if (event_id == NULL || body == NULL) {
-		free(event_id);
-		free(body);
-		return err_set(err, ERR_NOMEM, "attempt");
-	}
-	memcpy(body, from->body, from->len);
-	attempt->lease.event_id = event_id;
-	attempt->lease.body = body;
-	attempt->lease.len = from->len;
 	return 0;
 }
 

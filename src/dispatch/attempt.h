@@ -46,10 +46,6 @@ TAILQ_HEAD(attempt_list, attempt);
 int attempt_new(struct attempt **out, struct worker *worker,
     const struct lane_lease *lease, usec_t leased_at, struct err *err);
 
-/* Copy event id and body, which came later than the lease. */
-int attempt_set_body(
-    struct attempt *attempt, const struct lane_lease *from, struct err *err);
-
 /*
  * Begin to send.  Whatever comes of it goes to the recorder, which owns the
  * attempt from then on; the recorder is never called before this returns but

@@ -4,14 +4,14 @@
  *	         +--------------------------- idle <-----------------+
  *	         | notified, timer, place free                       |
  *	         v                                                   |
- *	reclaim, wake, take turns, claim lanes --> load endpoints, bodies
+ *	reclaim, wake, take turns, claim lanes --> load endpoints
  *	         |                        |
  *	         +-- nobody's turn        +-- nothing claimed --> rest turns
  *
  * A pass is one transaction in one batch: no lock is held while an answer
  * travels, nor by a dispatcher that is frozen.  One batch is in flight at a
- * time; what is to be done next is decided anew after each, in claimer.c's
- * step().  A pass that found turns is followed by another at once.
+ * time; what is to be done next is decided anew after each, in claimer_step().
+ * A pass is followed by another at once if that would find more.
  */
 
 #ifndef DISPATCH_CLAIMER_H
@@ -21,9 +21,10 @@
 
 #include "base/clock.h"
 
-struct attempt;
 struct claimer;
 struct err;
+struct lane_lease;
+struct pg_rows;
 struct worker;
 
 int claimer_open(struct claimer **out, struct worker *worker, struct err *err);
@@ -40,8 +41,13 @@ void claimer_recorded(struct claimer *claimer);
 /* There is room again: go on with a pass that waits for it. */
 void claimer_room(struct claimer *claimer);
 
-/* Start an attempt once its endpoint is known. */
-void claimer_start(struct claimer *claimer, struct attempt *attempt);
+/*
+ * Attempt what has just been leased, once its endpoint is known: `row` of the
+ * answer to lane_bodies() is its body.  A lease whose body is another's is given
+ * back.
+ */
+void claimer_begin(struct claimer *claimer, struct lane_lease *lease,
+    const struct pg_rows *bodies, int row, usec_t leased_at);
 
 /* Claim nothing more; give back what has not been started. */
 void claimer_stop(struct claimer *claimer);

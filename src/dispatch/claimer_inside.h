@@ -1,4 +1,4 @@
-/* claimer_inside: what claimer.c, claimer_load.c and claimer_turns.c share. */
+/* claimer_inside: what the claimer*.c share. */
 
 #ifndef DISPATCH_CLAIMER_INSIDE_H
 #define DISPATCH_CLAIMER_INSIDE_H
@@ -24,6 +24,13 @@ enum {
 
 /* Between tries of a transaction that the database would not take now. */
 #define CLAIMER_AGAIN_AFTER (100 * USEC_PER_MS)
+
+/* There is work, but somebody else holds it: its turn, its lane or its lease.
+ * The wait doubles from this to the 32-fold. */
+#define CLAIMER_CONTENDED_WAIT (5 * USEC_PER_MS)
+
+/* Between passes that look from the start, for what others had in hand. */
+#define CLAIMER_SWEEP_EVERY (10 * USEC_PER_SEC)
 
 struct claimer {
 	struct worker *worker;
@@ -62,6 +69,12 @@ bool claimer_answered(struct claimer *claimer, const struct err *err);
 
 /* Decide what is to be done next, and do it. */
 void claimer_step(struct claimer *claimer);
+
+/* Put a pass into `batch` and submit it. */
+void claimer_pass(struct claimer *claimer, struct pg_batch *batch);
+
+/* The same, to let rest what was claimed for in vain. */
+void claimer_rest(struct claimer *claimer, struct pg_batch *batch);
 
 /* Take turns for a claim of `room` lanes. */
 void claimer_take(struct claimer *claimer, struct pg_batch *batch, int room);

@@ -23,8 +23,8 @@ has_endpoint(struct attempt *attempt)
 	return attempt->endpoint != NULL;
 }
 
-void
-claimer_start(struct claimer *claimer, struct attempt *attempt)
+static void
+start(struct claimer *claimer, struct attempt *attempt)
 {
 	if (claimer->worker->stopping)
 		attempt_unsent(attempt);
@@ -45,7 +45,27 @@ claimer_start_waiting(struct claimer *claimer)
 	TAILQ_CONCAT(&list, &claimer->waiting, entry);
 	while ((attempt = TAILQ_FIRST(&list)) != NULL) {
 		TAILQ_REMOVE(&list, attempt, entry);
-		claimer_start(claimer, attempt);
+		start(claimer, attempt);
+	}
+}
+
+void
+claimer_begin(struct claimer *claimer, struct lane_lease *lease,
+    const struct pg_rows *bodies, int row, usec_t leased_at)
+{
+	bool has_body = lane_body_read(bodies, row, lease);
+	struct attempt *attempt;
+	struct err err;
+
+	if (attempt_new(&attempt, claimer->worker, lease, leased_at, &err) != 0)
+		log_error("a lease was dropped", "error", err.text, NULL);
+	else if (has_body)
+		start(claimer, attempt);
+	else {
+		log_error("a delivery is given back: another session answered "
+			  "for its payload; connect without a pooler",
+		    NULL);
+		attempt_unsent(attempt);
 	}
 }
 

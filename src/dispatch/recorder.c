@@ -30,6 +30,7 @@ struct recorder {
 	struct attempt **in_hand;
 	const struct delivery_outcome **outcomes;
 	size_t nin_hand;
+	bool is_plain; /* the batch goes through delivery_taken() */
 	usec_t submitted_at;
 	size_t suspects; /* of a batch refused: the first to wait go alone */
 	bool is_failing; /* the last transaction did not go through */
@@ -79,34 +80,32 @@ log_attempt(
 	    error, NULL);
 }
 
-/* The lane's next head is ours already: go on with it at once. */
-static void
-go_on(struct recorder *recorder, const struct delivery_recorded *recorded)
-{
-	struct worker *worker = recorder->worker;
-	struct attempt *next;
-	struct err err;
-
-	if (attempt_new(&next, worker, &recorded->next, recorder->submitted_at,
-		&err) != 0) {
-		log_error("a lease was dropped", "error", err.text, NULL);
-		return;
-	}
-	claimer_start(worker->claimer, next);
-}
-
 static void
 settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
 {
 	struct attempt *done = recorder->in_hand[recorded->nth];
 
 	done->is_recorded = true;
-	if (recorded->hands_back)
-		go_on(recorder, recorded);
-	else if (done->outcome.verdict.kind == VERDICT_RETRY ||
-		 done->outcome.verdict.kind == VERDICT_RELEASE)
+	if (!recorded->hands_back &&
+	    (done->outcome.verdict.kind == VERDICT_RETRY ||
+		done->outcome.verdict.kind == VERDICT_RELEASE))
 		claimer_look(
 		    recorder->worker->claimer, done->outcome.verdict.wait);
+}
+
+/* Done with one of a batch.  What was no matter for delivery_taken() is next. */
+static void
+let_go(struct recorder *recorder, struct attempt *done)
+{
+	if (!done->is_recorded && recorder->is_plain) {
+		done->lease.goes_on = false;
+		TAILQ_INSERT_HEAD(&recorder->waiting, done, entry);
+		return;
+	}
+	if (!done->is_recorded)
+		log_attempt(
+		    done, "outcome not recorded: the lease was lost", NULL);
+	attempt_free(done);
 }
 
 /* Heads that came back are held before the old attempts are let go: a stop ends
@@ -121,18 +120,15 @@ settle(struct recorder *recorder, const struct pg_rows *rows,
 
 	for (int i = 0; i < n; i++) {
 		delivery_record_read(rows, i, &recorded);
-		if (recorded.hands_back)
-			lane_body_read(bodies, body++, &recorded.next);
 		assert(recorded.nth < recorder->nin_hand);
 		settle_one(recorder, &recorded);
+		/* The lane's next head is ours already: go on at once. */
+		if (recorded.hands_back)
+			claimer_begin(recorder->worker->claimer, &recorded.next,
+			    bodies, body++, recorder->submitted_at);
 	}
-	for (size_t i = 0; i < recorder->nin_hand; i++) {
-		if (!recorder->in_hand[i]->is_recorded)
-			log_attempt(recorder->in_hand[i],
-			    "outcome not recorded: the lease was lost", NULL);
-		attempt_free(recorder->in_hand[i]);
-	}
-	recorder->nin_hand = 0;
+	while (recorder->nin_hand > 0)
+		let_go(recorder, recorder->in_hand[--recorder->nin_hand]);
 }
 
 /* Put the batch back in front, in its order. */
@@ -158,7 +154,7 @@ refused(struct recorder *recorder, const struct err *err)
 {
 	struct attempt *attempt = recorder->in_hand[0];
 
-	if (recorder->nin_hand > 1) {
+	if (recorder->nin_hand > 1 || recorder->is_plain) {
 		recorder->suspects = recorder->nin_hand;
 		put_back(recorder);
 	} else if (!attempt->outcome.is_bare) {
@@ -185,7 +181,10 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	usec_t wake_in;
 
 	recorder->is_failing = err != NULL;
-	if (err == NULL) {
+	if (err == NULL && recorder->is_plain) {
+		settle(recorder, rows[DELIVERY_TAKEN_ROWS],
+		    rows[DELIVERY_TAKEN_BODY_ROWS]);
+	} else if (err == NULL) {
 		settle(recorder, rows[DELIVERY_RECORD_ROWS],
 		    rows[DELIVERY_BODY_ROWS]);
 		wake_in = delivery_wake_read(rows[DELIVERY_WAKE_ROWS]);
@@ -205,16 +204,33 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_recorded(worker->claimer);
 }
 
+/* What delivery_taken() is for. */
+static bool
+is_plain(const struct recorder *recorder, const struct attempt *attempt)
+{
+	const struct worker *worker = recorder->worker;
+
+	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
+	return attempt->lease.goes_on && recorder->suspects == 0 &&
+	       !worker->stopping && worker_room(worker) > 0 &&
+	       delivery_is_plain(&attempt->outcome);
+}
+
+/* The first that waits, and of the others those that are of its kind. */
 static void
 take_batch(struct recorder *recorder)
 {
 	size_t limit =
 	    recorder->suspects > 0 ? 1 : (size_t)recorder->worker->conf->batch;
-	struct attempt *attempt;
+	struct attempt *attempt, *next;
 	size_t n = 0;
 
-	while (n < limit && !TAILQ_EMPTY(&recorder->waiting)) {
-		attempt = TAILQ_FIRST(&recorder->waiting);
+	attempt = TAILQ_FIRST(&recorder->waiting);
+	recorder->is_plain = is_plain(recorder, attempt);
+	for (; n < limit && attempt != NULL; attempt = next) {
+		next = TAILQ_NEXT(attempt, entry);
+		if (is_plain(recorder, attempt) != recorder->is_plain)
+			continue;
 		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
 		recorder->outcomes[n] = &attempt->outcome;
 		recorder->in_hand[n++] = attempt;
@@ -227,7 +243,6 @@ static void
 flush(struct recorder *recorder)
 {
 	struct worker *worker = recorder->worker;
-	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
 	bool hands_back = !worker->stopping && worker_room(worker) > 0;
 	struct pg_batch *batch;
 	struct err err;
@@ -241,8 +256,12 @@ flush(struct recorder *recorder)
 		return;
 	}
 	take_batch(recorder);
-	delivery_record(batch, recorder->outcomes, recorder->nin_hand,
-	    hands_back, worker->conf->lease_margin);
+	if (recorder->is_plain)
+		delivery_taken(batch, recorder->outcomes, recorder->nin_hand,
+		    worker->conf->lease_margin);
+	else
+		delivery_record(batch, recorder->outcomes, recorder->nin_hand,
+		    hands_back, worker->conf->lease_margin);
 	recorder->submitted_at = clock_now();
 	if (session_submit(
 		recorder->session, batch, on_recorded, recorder, &err) != 0) {

@@ -2,10 +2,8 @@
 
 #include "pg/pg.h"
 #include "pg/row.h"
-#include "store/delivery.h"
+#include "delivery_inside.h"
 #include "store/stmt.h"
-
-typedef const struct delivery_outcome *const *outcomes_t;
 
 static const char *const verdict_names[] = {
 	[VERDICT_DELIVERED] = "delivered",
@@ -13,39 +11,6 @@ static const char *const verdict_names[] = {
 	[VERDICT_DEAD] = "dead",
 	[VERDICT_RELEASE] = "release",
 };
-
-static void
-text_or_null(struct pg_batch *batch, const char *text)
-{
-	pg_text(batch, text[0] == '\0' ? NULL : text);
-}
-
-static void
-put_lanes(struct pg_batch *batch, outcomes_t outcomes, size_t n)
-{
-	pg_array(batch, PG_BIGINT);
-	for (size_t i = 0; i < n; i++)
-		pg_bigint(batch, outcomes[i]->lane_id);
-	pg_array_end(batch);
-}
-
-static void
-put_tokens(struct pg_batch *batch, outcomes_t outcomes, size_t n)
-{
-	pg_array(batch, PG_UUID);
-	for (size_t i = 0; i < n; i++)
-		pg_bytes(batch, outcomes[i]->token, LANE_TOKEN);
-	pg_array_end(batch);
-}
-
-static void
-put_versions(struct pg_batch *batch, outcomes_t outcomes, size_t n)
-{
-	pg_array(batch, PG_BIGINT);
-	for (size_t i = 0; i < n; i++)
-		pg_bigint(batch, outcomes[i]->version);
-	pg_array_end(batch);
-}
 
 static void
 put_verdicts(struct pg_batch *batch, outcomes_t outcomes, size_t n)
@@ -61,7 +26,7 @@ put_verdicts(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 }
 
 static void
-put_results(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+put_ended(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 {
 	pg_array(batch, PG_TEXT);
 	for (size_t i = 0; i < n; i++)
@@ -69,32 +34,23 @@ put_results(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 				   ? NULL
 				   : send_end_name(outcomes[i]->end));
 	pg_array_end(batch);
-	pg_array(batch, PG_INT);
-	for (size_t i = 0; i < n; i++) {
-		if (outcomes[i]->status == 0)
-			pg_null(batch);
-		else
-			pg_int(batch, outcomes[i]->status);
-	}
-	pg_array_end(batch);
-	pg_array(batch, PG_BIGINT);
-	for (size_t i = 0; i < n; i++) {
-		if (outcomes[i]->duration < 0)
-			pg_null(batch);
-		else
-			pg_bigint(batch, outcomes[i]->duration);
-	}
-	pg_array_end(batch);
+}
+
+static void
+put_reasons(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
 	pg_array(batch, PG_TEXT);
 	for (size_t i = 0; i < n; i++)
-		text_or_null(
-		    batch, outcomes[i]->is_bare ? "" : outcomes[i]->remote);
+		pg_text(batch,
+		    outcomes[i]->is_bare || outcomes[i]->reason[0] == '\0'
+			? NULL
+			: outcomes[i]->reason);
 	pg_array_end(batch);
-	pg_array(batch, PG_TEXT);
-	for (size_t i = 0; i < n; i++)
-		text_or_null(
-		    batch, outcomes[i]->is_bare ? "" : outcomes[i]->reason);
-	pg_array_end(batch);
+}
+
+static void
+put_disables(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
 	pg_array(batch, PG_BOOL);
 	for (size_t i = 0; i < n; i++)
 		pg_bool(batch, outcomes[i]->verdict.disables);
@@ -108,77 +64,6 @@ put_subscriptions(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 	for (size_t i = 0; i < n; i++)
 		pg_bigint(batch, outcomes[i]->subscription_id);
 	pg_array_end(batch);
-}
-
-static bool
-has_phase(const struct delivery_outcome *outcome, enum delivery_phase phase)
-{
-	return !outcome->is_bare && outcome->phases[phase] >= 0;
-}
-
-/* An array of microseconds, or null if there is not one. */
-static void
-put_phase(struct pg_batch *batch, outcomes_t outcomes, size_t n,
-    enum delivery_phase phase)
-{
-	size_t none = 0;
-
-	while (none < n && !has_phase(outcomes[none], phase))
-		none++;
-	if (none == n) {
-		pg_null(batch);
-		return;
-	}
-	pg_array(batch, PG_INT);
-	for (size_t i = 0; i < n; i++) {
-		if (has_phase(outcomes[i], phase))
-			pg_int(batch, (int32_t)outcomes[i]->phases[phase]);
-		else
-			pg_null(batch);
-	}
-	pg_array_end(batch);
-}
-
-typedef const char *text_fn(const struct delivery_outcome *outcome);
-
-static const char *
-headers(const struct delivery_outcome *outcome)
-{
-	return outcome->is_bare ? NULL : outcome->headers;
-}
-
-static const char *
-excerpt(const struct delivery_outcome *outcome)
-{
-	return outcome->is_bare ? NULL : outcome->excerpt;
-}
-
-/* An array of texts, or null if there is not one. */
-static void
-put_texts(struct pg_batch *batch, outcomes_t outcomes, size_t n, text_fn *text)
-{
-	size_t none = 0;
-
-	while (none < n && text(outcomes[none]) == NULL)
-		none++;
-	if (none == n) {
-		pg_null(batch);
-		return;
-	}
-	pg_array(batch, PG_TEXT);
-	for (size_t i = 0; i < n; i++)
-		pg_text(batch, text(outcomes[i]));
-	pg_array_end(batch);
-}
-
-/* What is kept of the answers. */
-static void
-put_answers(struct pg_batch *batch, outcomes_t outcomes, size_t n)
-{
-	for (int phase = 0; phase < DELIVERY_PHASES; phase++)
-		put_phase(batch, outcomes, n, (enum delivery_phase)phase);
-	put_texts(batch, outcomes, n, headers);
-	put_texts(batch, outcomes, n, excerpt);
 }
 
 static bool
@@ -273,25 +158,52 @@ delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 {
 	pg_begin(batch);
 	pg_call(batch, STMT_LANE_HOLD);
-	put_lanes(batch, outcomes, n);
+	delivery_put_lanes(batch, outcomes, n);
 
 	pg_call(batch, STMT_DELIVERY_RECORD);
-	put_lanes(batch, outcomes, n);
-	put_tokens(batch, outcomes, n);
-	put_versions(batch, outcomes, n);
+	delivery_put_lanes(batch, outcomes, n);
+	delivery_put_tokens(batch, outcomes, n);
+	delivery_put_versions(batch, outcomes, n);
 	put_verdicts(batch, outcomes, n);
-	put_results(batch, outcomes, n);
+	put_ended(batch, outcomes, n);
+	delivery_put_results(batch, outcomes, n);
+	put_reasons(batch, outcomes, n);
+	put_disables(batch, outcomes, n);
 	put_hands_back(batch, outcomes, n, hands_back);
 	pg_bigint(batch, margin);
-	put_answers(batch, outcomes, n);
+	delivery_put_answers(batch, outcomes, n);
 
 	pg_call(batch, STMT_TURN_SHARE);
 	put_subscriptions(batch, outcomes, n);
 	pg_call(batch, STMT_TURN_SETTLE);
 	put_subscriptions(batch, outcomes, n);
-	put_lanes(batch, outcomes, n);
+	delivery_put_lanes(batch, outcomes, n);
 	put_says(batch, outcomes, n);
 	put_slows(batch, outcomes, n);
+	pg_commit(batch);
+	lane_bodies(batch);
+}
+
+bool
+delivery_is_plain(const struct delivery_outcome *outcome)
+{
+	return outcome->verdict.kind == VERDICT_DELIVERED &&
+	       outcome->end == SEND_ANSWERED && outcome->reason[0] == '\0' &&
+	       !outcome->is_bare;
+}
+
+void
+delivery_taken(
+    struct pg_batch *batch, outcomes_t outcomes, size_t n, usec_t margin)
+{
+	pg_begin(batch);
+	pg_call(batch, STMT_DELIVERY_TAKEN);
+	delivery_put_lanes(batch, outcomes, n);
+	delivery_put_tokens(batch, outcomes, n);
+	delivery_put_versions(batch, outcomes, n);
+	delivery_put_results(batch, outcomes, n);
+	pg_bigint(batch, margin);
+	delivery_put_answers(batch, outcomes, n);
 	pg_commit(batch);
 	lane_bodies(batch);
 }

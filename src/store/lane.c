@@ -162,6 +162,7 @@ lane_lease_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 		    pg_get_bigint(rows, row, pg_column(rows, "head_id")),
 		.event_no =
 		    pg_get_bigint(rows, row, pg_column(rows, "head_event_no")),
+		.goes_on = pg_get_bool(rows, row, pg_column(rows, "goes_on")),
 		.timeout =
 		    pg_get_int(rows, row, pg_column(rows, "timeout_ms")) *
 		    USEC_PER_MS,
@@ -209,11 +210,17 @@ lane_bodies(struct pg_batch *batch)
 	pg_call(batch, STMT_EVENT_BODIES);
 }
 
-void
+bool
 lane_body_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 {
+	int event_no = pg_column(rows, "event_no");
+
+	if (row >= pg_count(rows) ||
+	    pg_get_bigint(rows, row, event_no) != out->event_no)
+		return false;
 	out->event_id = pg_get_text(rows, row, pg_column(rows, "event_id"));
 	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
+	return true;
 }
 
 void

@@ -12,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STATEMENTS = ("lane_reclaim", "turn_wake", "turn_take", "lane_claim", "turn_exclude",
-              "turn_rest", "turn_next", "lane_hold", "delivery_record", "turn_share", "turn_settle")
+              "turn_rest", "turn_next", "lane_hold", "delivery_record", "delivery_taken",
+              "turn_share", "turn_settle")
 
 RECLAIMS, WAKES, TURNS = 200, 1000, 200 # most in one pass
 MARGIN, BEGIN_WITHIN = 5_000_000, 100_000  # microseconds
@@ -154,3 +155,11 @@ class Dispatcher:
                      [False] * n, [hands_back] * n, MARGIN, *self.kept(n))
             self.run("turn_share", subscriptions)
             self.run("turn_settle", subscriptions, lanes, says, None, None)
+
+    def taken(self, leases):
+        """Keep for each lease that its delivery was taken, of lanes that go on."""
+        n = len(leases)
+        lanes, tokens, _, versions = map(list, zip(*leases))
+        with self.transaction():
+            self.run("delivery_taken", lanes, tokens, versions, [200] * n, [1000] * n,
+                     ["192.0.2.1"] * n, MARGIN, *self.kept(n))

@@ -88,6 +88,21 @@ def record_all(connection, lanes, tokens, verdicts, wait_us=0, version=1, status
         [disables] * n, [hands_back] * n, MARGIN, *[None] * 7).fetchall()
 
 
+def taken(connection, lanes, tokens, version=1):
+    """Record that each was taken, of lanes that go on; returns {lane: new token}."""
+    n = len(lanes)
+    cursor = statement(connection, "delivery_taken", lanes, tokens, [version] * n, [204] * n,
+                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 7)
+    names = [column.name for column in cursor.description]
+    rows = [dict(zip(names, row)) for row in cursor.fetchall()]
+    return {row["lane_id"]: row["lease_token"] for row in rows}
+
+
+def bodies(connection):
+    """What event_bodies answers: numbers of events."""
+    return [row[0] for row in statement(connection, "event_bodies").fetchall()]
+
+
 def settle(connection, subscription, lane, says=0, slows=None, age=None):
     """The second half; `says`, `slows` and its age as turn_settle takes them."""
     statement(connection, "turn_share", [subscription])

@@ -55,6 +55,11 @@ class Explainer(Dispatcher):
                                 " WHERE lease_worker = %s", (self.worker,))
         self.reclaim()
         self.connection.execute("ROLLBACK")
+        self.connection.execute("BEGIN")
+        self.claim(shapes.SENDABLE)
+        if leases:
+            self.taken(self.leases())
+        self.connection.execute("ROLLBACK")
         return len(leases)
 
     def measure(self):

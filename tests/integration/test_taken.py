@@ -1,0 +1,167 @@
+"""delivery_taken: the short way to record, which decides nothing that is not plain."""
+
+import pytest
+
+from . import statement
+from .statement import accept, append, bodies
+from .test_queue import in_thread, sessions, subscription, waiting  # noqa: F401 (fixtures)
+from .wait import until
+
+KEPT = ("lane", "delivery", "attempt", "dead_letter", "replay", "turn", "audit")
+
+
+@pytest.fixture
+def session(db, cluster):
+    with cluster.connect(db.name) as connection:
+        yield connection
+
+
+def put(db, cluster, subscription, *assets):
+    with cluster.connect(db.name) as connection, connection.transaction():
+        for n, asset in enumerate(assets):
+            accept(connection, *subscription, f"{asset}-{n}", asset)
+
+
+def claim(session):
+    """{asset: (lane, token)}"""
+    with session.transaction():
+        statement.claim(session)
+    return {asset: (lane, token) for asset, lane, token in session.execute(
+        "SELECT asset, id, lease_token FROM postrider.lane WHERE lease_token IS NOT NULL")}
+
+
+def all_rows(db):
+    return {table: db.rows(f"SELECT t::text FROM postrider.{table} t ORDER BY 1") for table in KEPT}
+
+
+def test_what_was_taken_is_recorded_and_its_lane_goes_on(db, cluster, session, subscription):
+    put(db, cluster, subscription, "a", "a", "a")
+    first, second, third = (row[0] for row in db.rows(
+        "SELECT id FROM postrider.delivery ORDER BY id"))
+    lane, token = claim(session)["a"]
+    again = statement.taken(session, [lane], [token])
+    assert set(again) == {lane} and again[lane] != token
+    assert db.rows("SELECT id, state, attempts, status FROM postrider.delivery ORDER BY id") == [
+        (first, "delivered", 1, 204), (second, "pending", 0, None), (third, "pending", 0, None)]
+    assert db.rows("SELECT delivery_id, generation, attempt, ended, status, worker, duration_us,"
+                   " remote, reason FROM postrider.attempt") == [
+        (first, 1, 1, "answered", 204, "worker", 1000, "192.0.2.1", None)]
+    assert db.rows("SELECT head_id, tail_id, attempts, lease_token, due_at, lease_worker,"
+                   " lease_until > now() FROM postrider.lane") == [
+        (second, third, 1, again[lane], None, "worker", True)]
+    assert bodies(session) == [row[0] for row in db.rows(
+        "SELECT event_no FROM postrider.delivery WHERE id = %s", (second,))]
+    assert statement.taken(session, [lane], [token]) == {}, "the old token is worth nothing"
+    assert set(statement.taken(session, [lane], [again[lane]])) == {lane}
+
+
+NOT_PLAIN = {
+    "the lease ran out":
+        "UPDATE postrider.lane SET lease_until = now() - interval '1 ms'",
+    "the subscription was changed":
+        "UPDATE postrider.subscription SET version = version + 1",
+    "the subscription is paused":
+        "UPDATE postrider.subscription SET state = 'paused'",
+    "it has a rate":
+        "UPDATE postrider.subscription SET rate_per_second = 10",
+    "its circuit is half open":
+        "UPDATE postrider.turn SET circuit = 'half_open'",
+    "a failure went before, which this success has to end":
+        "UPDATE postrider.turn SET failures = 1",
+    "its endpoint is slowed down":
+        "UPDATE postrider.turn SET slowed_to = 5, slowed_at = now()",
+    "its turn rests for a reason that has to be settled":
+        "UPDATE postrider.turn SET rest = 'slowed', wake_at = now(),"
+        " entered_at = NULL",
+    "a replay waits in the lane":
+        "INSERT INTO postrider.replay (lane_id, delivery_id)"
+        " SELECT l.id, l.head_id FROM postrider.lane l WHERE asset = 'a'",
+    "the head is itself a replay":
+        "UPDATE postrider.lane SET resume_id = tail_id",
+    "the next one was tried before":
+        "UPDATE postrider.delivery SET attempts = 1 WHERE id = (SELECT max(id)"
+        " FROM postrider.delivery WHERE lane_id IS NOT NULL)",
+    "nothing is behind it":
+        "UPDATE postrider.delivery SET state = 'cancelled', finished_at = now() WHERE id ="
+        " (SELECT tail_id FROM postrider.lane WHERE asset = 'a')",
+    "another lane has waited for a second, and it had its turn":
+        "WITH busy AS (UPDATE postrider.lane SET leased_at = now() - interval '1 s'"
+        " WHERE asset = 'a') UPDATE postrider.lane SET due_at = now() - interval '2 s',"
+        " lease_token = NULL, lease_until = NULL, lease_worker = NULL, look_at = NULL,"
+        " leased_at = NULL WHERE asset = 'b'",
+}
+
+
+@pytest.mark.parametrize("change", NOT_PLAIN.values(), ids=NOT_PLAIN)
+def test_what_is_not_plain_is_left_as_it_was(db, cluster, session, subscription, change):
+    put(db, cluster, subscription, "b", "a", "a")
+    lane, token = claim(session)["a"]
+    assert len(bodies(session)) == 2
+    db.execute(change)
+    before = all_rows(db)
+    assert statement.taken(session, [lane], [token]) == {}
+    assert all_rows(db) == before
+    assert bodies(session) == [], "those of an earlier statement are not given again"
+
+
+def test_one_that_is_not_plain_does_not_keep_back_the_others(db, cluster, session, subscription):
+    put(db, cluster, subscription, "a", "a", "b", "c", "c")
+    leases = claim(session)
+    lanes, tokens = zip(*(leases[asset] for asset in "abc"))
+    assert set(statement.taken(session, list(lanes), list(tokens))) == {lanes[0], lanes[2]}
+
+
+def test_what_is_appended_meanwhile_is_for_the_long_way(
+        db, cluster, subscription, sessions):  # noqa: F811
+    """It saw the tables before it had the lock."""
+    first, second = sessions
+    put(db, cluster, subscription, "a", "a")
+    with second.transaction():
+        statement.claim(second)
+    second.commit()
+    lane, token = db.rows("SELECT id, lease_token FROM postrider.lane")[0]
+    append(first, *subscription, "next", "a")
+    found = []
+    join = in_thread(lambda: found.append(statement.taken(second, [lane], [token])))
+    until(lambda: waiting(db) == 1, "the record waits for the lane")
+    first.commit()
+    join()
+    second.commit()
+    assert found == [{}]
+    assert db.value("SELECT count(*) FROM postrider.attempt") == 0
+
+
+def test_two_at_once_lock_lanes_in_the_order_of_acceptance(
+        db, cluster, subscription, sessions):  # noqa: F811
+    """Whatever the order of its outcomes; else the two wait for each other."""
+    first, second = sessions
+    put(db, cluster, subscription, "a", "a", "b", "b")
+    with second.transaction():
+        statement.claim(second)
+    second.commit()
+    leases = dict(db.rows("SELECT id, lease_token FROM postrider.lane ORDER BY asset DESC"))
+    append(first, *subscription, "next-a", "a")
+    join = in_thread(lambda: statement.taken(second, list(leases), list(leases.values())))
+    until(lambda: waiting(db) == 1, "the record waits for lane a")
+    append(first, *subscription, "next-b", "b")
+    first.commit()
+    join()
+
+
+def test_a_claim_that_leases_nothing_clears_what_the_last_one_said(
+        db, cluster, session, subscription):
+    put(db, cluster, subscription, "a")
+    claim(session)
+    assert len(bodies(session)) == 1
+    with session.transaction():
+        assert statement.claim(session) == {}
+    assert bodies(session) == []
+
+
+def test_a_record_that_hands_nothing_back_clears_it_too(db, cluster, session, subscription):
+    put(db, cluster, subscription, "a")
+    lane, token = claim(session)["a"]
+    assert len(bodies(session)) == 1
+    with session.transaction():
+        statement.record(session, lane, token, "delivered")
+    assert bodies(session) == []
