@@ -149,6 +149,7 @@ void pg_bool(struct pg_batch *batch, bool value);
 void pg_int(struct pg_batch *batch, int32_t value);
 void pg_bigint(struct pg_batch *batch, int64_t value);
 void pg_text(struct pg_batch *batch, const char *text); /* NULL is null */
+void pg_time(struct pg_batch *batch, usec_t time); /* below 0 is null */
 void pg_bytes(struct pg_batch *batch, const void *bytes, size_t len);
 
 /* An array parameter: begin, its elements, end.  Elements are added with the

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 struct pg_rows;
 
 /* How many rows came back. */
@@ -32,5 +34,16 @@ int64_t pg_get_bigint(const struct pg_rows *rows, int row, int column);
 const char *pg_get_text(const struct pg_rows *rows, int row, int column);
 const void *pg_get_bytes(
     const struct pg_rows *rows, int row, int column, size_t *len);
+
+/* The same by the column's name.  pg_read_text_or_null() tells a null from an
+ * empty text, and pg_read_time(), of a bigint of microseconds, has -1 for a
+ * null, so that it cannot be taken for 1970. */
+bool pg_read_bool(const struct pg_rows *rows, int row, const char *name);
+int32_t pg_read_int(const struct pg_rows *rows, int row, const char *name);
+int64_t pg_read_bigint(const struct pg_rows *rows, int row, const char *name);
+const char *pg_read_text(const struct pg_rows *rows, int row, const char *name);
+const char *pg_read_text_or_null(
+    const struct pg_rows *rows, int row, const char *name);
+usec_t pg_read_time(const struct pg_rows *rows, int row, const char *name);
 
 #endif

@@ -57,7 +57,7 @@ count(struct rekey *rekey, struct err *err)
 	}
 	if (run(rekey, batch, &rows, err) != 0)
 		return -1;
-	rekey->total = pg_get_bigint(rows[0], 0, pg_column(rows[0], "secrets"));
+	rekey->total = pg_read_bigint(rows[0], 0, "secrets");
 	pg_rows_free(rows);
 	return 0;
 }
@@ -116,7 +116,7 @@ take(struct rekey *rekey, struct page *page, const struct pg_rows *rows,
 {
 	struct secret secret;
 	struct buf plain = { 0 };
-	int64_t id = pg_get_bigint(rows, row, pg_column(rows, "id"));
+	int64_t id = pg_read_bigint(rows, row, "id");
 	int result = 0;
 
 	rekey->after = id;

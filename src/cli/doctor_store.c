@@ -60,7 +60,7 @@ doctor_check_subscriptions(struct doctor *doctor, struct pg *pg)
 
 	if (rows == NULL)
 		return;
-	n = pg_get_bigint(rows[0], 0, pg_column(rows[0], "subscriptions"));
+	n = pg_read_bigint(rows[0], 0, "subscriptions");
 	if (n == 0)
 		doctor_report(
 		    doctor, check, FINE, "each has a secret to sign with");
@@ -69,7 +69,7 @@ doctor_check_subscriptions(struct doctor *doctor, struct pg *pg)
 		    "%" PRId64 " without a secret to sign with, the first is "
 		    "%" PRId64 ": nothing is sent there; register the "
 		    "endpoint again",
-		    n, pg_get_bigint(rows[0], 0, pg_column(rows[0], "first")));
+		    n, pg_read_bigint(rows[0], 0, "first"));
 	pg_rows_free(rows);
 }
 
@@ -80,7 +80,7 @@ look_at(struct walk *walk, const struct pg_rows *rows, int row)
 	struct secret secret;
 	struct err err;
 
-	walk->after = pg_get_bigint(rows, row, pg_column(rows, "id"));
+	walk->after = pg_read_bigint(rows, row, "id");
 	secret_read(&secret, rows, row, "subscription_id");
 	if (secret_open(&plain, &secret, walk->ring, &err) == 0) {
 		walk->nolder +=
@@ -163,7 +163,7 @@ doctor_check_lanes(struct doctor *doctor, struct pg *pg)
 
 	if (rows == NULL)
 		return;
-	n = pg_get_bigint(rows[0], 0, pg_column(rows[0], "lanes"));
+	n = pg_read_bigint(rows[0], 0, "lanes");
 	if (n == 0)
 		doctor_report(doctor, "lanes", FINE, "none is stuck");
 	else

@@ -218,6 +218,15 @@ pg_text(struct pg_batch *batch, const char *text)
 }
 
 void
+pg_time(struct pg_batch *batch, usec_t time)
+{
+	if (time < 0)
+		pg_null(batch);
+	else
+		pg_bigint(batch, time);
+}
+
+void
 pg_bytes(struct pg_batch *batch, const void *bytes, size_t len)
 {
 	assert(fits(batch, PG_BYTEA) || fits(batch, PG_TEXT) ||

@@ -105,3 +105,47 @@ pg_get_bytes(const struct pg_rows *rows, int row, int column, size_t *len)
 		return NULL;
 	return PQgetvalue(rows->result, row, column);
 }
+
+bool
+pg_read_bool(const struct pg_rows *rows, int row, const char *name)
+{
+	return pg_get_bool(rows, row, pg_column(rows, name));
+}
+
+int32_t
+pg_read_int(const struct pg_rows *rows, int row, const char *name)
+{
+	return pg_get_int(rows, row, pg_column(rows, name));
+}
+
+int64_t
+pg_read_bigint(const struct pg_rows *rows, int row, const char *name)
+{
+	return pg_get_bigint(rows, row, pg_column(rows, name));
+}
+
+const char *
+pg_read_text(const struct pg_rows *rows, int row, const char *name)
+{
+	return pg_get_text(rows, row, pg_column(rows, name));
+}
+
+const char *
+pg_read_text_or_null(const struct pg_rows *rows, int row, const char *name)
+{
+	int column = pg_column(rows, name);
+
+	if (pg_is_null(rows, row, column))
+		return NULL;
+	return pg_get_text(rows, row, column);
+}
+
+usec_t
+pg_read_time(const struct pg_rows *rows, int row, const char *name)
+{
+	int column = pg_column(rows, name);
+
+	if (pg_is_null(rows, row, column))
+		return -1;
+	return pg_get_bigint(rows, row, column);
+}

@@ -47,60 +47,39 @@ audit_note(struct pg_batch *batch, const char *action, const char *subject,
 	pg_text(batch, detail);
 }
 
-static void
-number_if_given(struct pg_batch *batch, int64_t value)
-{
-	if (value < 0)
-		pg_null(batch);
-	else
-		pg_bigint(batch, value);
-}
-
 void
 audit_list(struct pg_batch *batch, const struct audit_query *query)
 {
 	pg_call(batch, STMT_AUDIT_LIST);
-	number_if_given(batch, query->before);
+	if (query->before < 0)
+		pg_null(batch);
+	else
+		pg_bigint(batch, query->before);
 	pg_text(batch, query->tenant);
 	pg_text(batch, query->actor);
 	pg_text(batch, query->action);
 	pg_text(batch, query->subject);
-	number_if_given(batch, query->since);
-	number_if_given(batch, query->until);
+	pg_time(batch, query->since);
+	pg_time(batch, query->until);
 	pg_int(batch, query->limit);
 	pg_int(batch, LOOKED_AT);
-}
-
-/* NULL for a null. */
-static const char *
-text(const struct pg_rows *rows, int row, const char *column)
-{
-	int c = pg_column(rows, column);
-
-	return pg_is_null(rows, row, c) ? NULL : pg_get_text(rows, row, c);
-}
-
-static int64_t
-number(const struct pg_rows *rows, int row, const char *column)
-{
-	return pg_get_bigint(rows, row, pg_column(rows, column));
 }
 
 bool
 audit_read(struct audit_entry *out, const struct pg_rows *rows, int row)
 {
-	if (row >= pg_count(rows) || number(rows, row, "number") == 0)
+	if (row >= pg_count(rows) || pg_read_bigint(rows, row, "number") == 0)
 		return false;
 	*out = (struct audit_entry){
-		.number = number(rows, row, "number"),
-		.at = number(rows, row, "at"),
-		.actor = text(rows, row, "actor"),
-		.source = text(rows, row, "source"),
-		.tenant = text(rows, row, "tenant"),
-		.action = text(rows, row, "action"),
-		.subject = text(rows, row, "subject"),
-		.detail = text(rows, row, "detail"),
-		.hash = text(rows, row, "hash"),
+		.number = pg_read_bigint(rows, row, "number"),
+		.at = pg_read_bigint(rows, row, "at"),
+		.actor = pg_read_text_or_null(rows, row, "actor"),
+		.source = pg_read_text_or_null(rows, row, "source"),
+		.tenant = pg_read_text_or_null(rows, row, "tenant"),
+		.action = pg_read_text_or_null(rows, row, "action"),
+		.subject = pg_read_text_or_null(rows, row, "subject"),
+		.detail = pg_read_text_or_null(rows, row, "detail"),
+		.hash = pg_read_text_or_null(rows, row, "hash"),
 	};
 	return true;
 }
@@ -108,7 +87,7 @@ audit_read(struct audit_entry *out, const struct pg_rows *rows, int row)
 int64_t
 audit_more_before(const struct pg_rows *rows)
 {
-	return number(rows, 0, "more_before");
+	return pg_read_bigint(rows, 0, "more_before");
 }
 
 /* Run a batch of one call. */
@@ -146,7 +125,7 @@ read_head(struct audit_link *head, const struct pg_rows *rows, struct err *err)
 		return err_set(err, ERR_BROKEN,
 		    "the entry with the id %" PRId64 " was never linked",
 		    pg_get_bigint(rows, 0, unlinked));
-	head->number = number(rows, 0, "number");
+	head->number = pg_read_bigint(rows, 0, "number");
 	get_hash(head->hash, rows, 0);
 	return 0;
 }
@@ -202,16 +181,17 @@ static int
 step(struct walk *walk, const struct pg_rows *rows, int row, struct err *err)
 {
 	const struct audit_link *earlier = walk->earlier;
-	struct audit_link next = { .number = number(rows, row, "number") };
+	struct audit_link next = { 0 };
 	unsigned char kept[AUDIT_HASH];
 
+	next.number = pg_read_bigint(rows, row, "number");
 	if (next.number != walk->last.number + 1)
 		return err_set(err, ERR_BROKEN,
 		    "entry %" PRId64 " is missing: the next is %" PRId64,
 		    walk->last.number + 1, next.number);
 	get_hash(kept, rows, row);
-	if (hash_next(
-		next.hash, &walk->last, text(rows, row, "content"), err) != 0)
+	if (hash_next(next.hash, &walk->last,
+		pg_read_text_or_null(rows, row, "content"), err) != 0)
 		return -1;
 	if (!is_same(next.hash, kept))
 		return err_set(err, ERR_BROKEN,

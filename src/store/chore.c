@@ -82,7 +82,7 @@ chore_read(const struct pg_rows *rows, struct chore_step *out)
 	int next_in = pg_column(rows, "next_in_us");
 
 	*out = (struct chore_step){
-		.did = pg_get_int(rows, 0, pg_column(rows, "did")),
+		.did = pg_read_int(rows, 0, "did"),
 		.next_in = pg_is_null(rows, 0, next_in)
 		               ? -1
 		               : pg_get_bigint(rows, 0, next_in),

@@ -59,16 +59,14 @@ key_found(struct key *out, const struct pg_rows *rows)
 
 	if (pg_count(rows) == 0)
 		return false;
-	role = find_role(pg_get_text(rows, 0, pg_column(rows, "role")));
+	role = find_role(pg_read_text(rows, 0, "role"));
 	if (role == NROLES)
 		return false;
 	*out = (struct key){
-		.id = pg_get_bigint(rows, 0, pg_column(rows, "id")),
-		.tenant_id =
-		    pg_get_bigint(rows, 0, pg_column(rows, "tenant_id")),
+		.id = pg_read_bigint(rows, 0, "id"),
+		.tenant_id = pg_read_bigint(rows, 0, "tenant_id"),
 		.role = (enum key_role)role,
-		.is_use_due =
-		    pg_get_bool(rows, 0, pg_column(rows, "is_use_due")),
+		.is_use_due = pg_read_bool(rows, 0, "is_use_due"),
 	};
 	return true;
 }
@@ -174,10 +172,7 @@ key_create(struct pg_batch *batch, const struct key_order *order,
 	pg_text(batch, order->role);
 	pg_text(batch, order->name);
 	pg_bytes(batch, hash, KEY_HASH);
-	if (order->expires_at < 0)
-		pg_null(batch);
-	else
-		pg_bigint(batch, order->expires_at);
+	pg_time(batch, order->expires_at);
 	pg_text(batch, actor);
 }
 
@@ -197,37 +192,20 @@ key_list(struct pg_batch *batch, const char *tenant, int64_t after, int limit)
 	pg_int(batch, limit);
 }
 
-/* A null is -1, so that it cannot be taken for 1970. */
-static usec_t
-get_time(const struct pg_rows *rows, int row, const char *column)
-{
-	int c = pg_column(rows, column);
-
-	return pg_is_null(rows, row, c) ? -1 : pg_get_bigint(rows, row, c);
-}
-
-static const char *
-get_text(const struct pg_rows *rows, int row, const char *column)
-{
-	int c = pg_column(rows, column);
-
-	return pg_is_null(rows, row, c) ? NULL : pg_get_text(rows, row, c);
-}
-
 bool
 key_read(struct key_row *out, const struct pg_rows *rows, int row)
 {
 	if (row >= pg_count(rows))
 		return false;
 	*out = (struct key_row){
-		.id = pg_get_bigint(rows, row, pg_column(rows, "id")),
-		.tenant = get_text(rows, row, "tenant"),
-		.role = get_text(rows, row, "role"),
-		.name = get_text(rows, row, "name"),
-		.created_at = get_time(rows, row, "created_at"),
-		.expires_at = get_time(rows, row, "expires_at"),
-		.revoked_at = get_time(rows, row, "revoked_at"),
-		.last_used_at = get_time(rows, row, "last_used_at"),
+		.id = pg_read_bigint(rows, row, "id"),
+		.tenant = pg_read_text_or_null(rows, row, "tenant"),
+		.role = pg_read_text_or_null(rows, row, "role"),
+		.name = pg_read_text_or_null(rows, row, "name"),
+		.created_at = pg_read_time(rows, row, "created_at"),
+		.expires_at = pg_read_time(rows, row, "expires_at"),
+		.revoked_at = pg_read_time(rows, row, "revoked_at"),
+		.last_used_at = pg_read_time(rows, row, "last_used_at"),
 	};
 	return true;
 }

@@ -13,15 +13,6 @@ id_or_null(struct pg_batch *batch, int64_t id)
 		pg_bigint(batch, id);
 }
 
-static void
-time_or_null(struct pg_batch *batch, usec_t time)
-{
-	if (time < 0)
-		pg_null(batch);
-	else
-		pg_bigint(batch, time);
-}
-
 /* The first three parameters of what is asked for with an id. */
 static void
 put_asked(struct pg_batch *batch, const struct replay_asked *asked)
@@ -69,39 +60,17 @@ replay_discard(struct pg_batch *batch, const struct replay_asked *asked)
 	pg_commit(batch);
 }
 
-static int64_t
-number(const struct pg_rows *rows, int row, const char *column)
-{
-	return pg_get_bigint(rows, row, pg_column(rows, column));
-}
-
-static const char *
-text(const struct pg_rows *rows, int row, const char *column)
-{
-	return pg_get_text(rows, row, pg_column(rows, column));
-}
-
-/* A null is -1, so that it cannot be taken for 1970. */
-static usec_t
-get_time(const struct pg_rows *rows, int row, const char *column)
-{
-	int c = pg_column(rows, column);
-
-	return pg_is_null(rows, row, c) ? -1 : pg_get_bigint(rows, row, c);
-}
-
 bool
 replay_answer_read(struct replay_answer *out, const struct pg_rows *rows)
 {
 	if (pg_count(rows) == 0)
 		return false;
 	*out = (struct replay_answer){
-		.is_done = pg_get_bool(rows, 0, pg_column(rows, "is_done")),
-		.is_purged = pg_get_bool(rows, 0, pg_column(rows, "is_purged")),
-		.state = text(rows, 0, "state"),
-		.generation =
-		    pg_get_int(rows, 0, pg_column(rows, "generation")),
-		.held_by = number(rows, 0, "held_by"),
+		.is_done = pg_read_bool(rows, 0, "is_done"),
+		.is_purged = pg_read_bool(rows, 0, "is_purged"),
+		.state = pg_read_text(rows, 0, "state"),
+		.generation = pg_read_int(rows, 0, "generation"),
+		.held_by = pg_read_bigint(rows, 0, "held_by"),
 	};
 	return true;
 }
@@ -114,8 +83,8 @@ replay_start(struct pg_batch *batch, const struct replay_asked *asked,
 	id_or_null(batch, asked->tenant_id);
 	pg_bigint(batch, asked->subscription_id);
 	pg_text(batch, order->what);
-	time_or_null(batch, order->since);
-	time_or_null(batch, order->until);
+	pg_time(batch, order->since);
+	pg_time(batch, order->until);
 	if (order->rate_per_second == 0)
 		pg_null(batch);
 	else
@@ -159,21 +128,20 @@ replay_job_read(struct replay_job *out, const struct pg_rows *rows, int row)
 	    pg_is_null(rows, row, pg_column(rows, "id")))
 		return false;
 	*out = (struct replay_job){
-		.id = number(rows, row, "id"),
-		.subscription_id = number(rows, row, "subscription_id"),
-		.what = text(rows, row, "what"),
-		.since = get_time(rows, row, "since"),
-		.until = get_time(rows, row, "until"),
-		.rate_per_second =
-		    pg_get_int(rows, row, pg_column(rows, "rate_per_second")),
-		.reached = number(rows, row, "reached"),
-		.examined = number(rows, row, "examined"),
-		.replayed = number(rows, row, "replayed"),
-		.refused = number(rows, row, "refused"),
-		.state = text(rows, row, "state"),
-		.created_by = text(rows, row, "created_by"),
-		.created_at = number(rows, row, "created_at"),
-		.finished_at = get_time(rows, row, "finished_at"),
+		.id = pg_read_bigint(rows, row, "id"),
+		.subscription_id = pg_read_bigint(rows, row, "subscription_id"),
+		.what = pg_read_text(rows, row, "what"),
+		.since = pg_read_time(rows, row, "since"),
+		.until = pg_read_time(rows, row, "until"),
+		.rate_per_second = pg_read_int(rows, row, "rate_per_second"),
+		.reached = pg_read_bigint(rows, row, "reached"),
+		.examined = pg_read_bigint(rows, row, "examined"),
+		.replayed = pg_read_bigint(rows, row, "replayed"),
+		.refused = pg_read_bigint(rows, row, "refused"),
+		.state = pg_read_text(rows, row, "state"),
+		.created_by = pg_read_text(rows, row, "created_by"),
+		.created_at = pg_read_bigint(rows, row, "created_at"),
+		.finished_at = pg_read_time(rows, row, "finished_at"),
 	};
 	return true;
 }

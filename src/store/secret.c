@@ -54,12 +54,10 @@ secret_read(
     struct secret *out, const struct pg_rows *rows, int row, const char *owner)
 {
 	*out = (struct secret){
-		.subscription_id =
-		    pg_get_bigint(rows, row, pg_column(rows, owner)),
-		.kind =
-		    parse_kind(pg_get_text(rows, row, pg_column(rows, "kind"))),
-		.name = pg_get_text(rows, row, pg_column(rows, "name")),
-		.key_id = pg_get_text(rows, row, pg_column(rows, "key_id")),
+		.subscription_id = pg_read_bigint(rows, row, owner),
+		.kind = parse_kind(pg_read_text(rows, row, "kind")),
+		.name = pg_read_text(rows, row, "name"),
+		.key_id = pg_read_text(rows, row, "key_id"),
 	};
 	out->nonce =
 	    pg_get_bytes(rows, row, pg_column(rows, "nonce"), &out->nonce_len);
@@ -132,6 +130,6 @@ secret_check_keys(const struct pg_rows *rows, struct err *err)
 	    "secrets are sealed under key %.*s (of subscription %" PRId64
 	    ", for one), which is not in secret_key_file: add its line to the "
 	    "file, behind the first; `postrider doctor` tells more",
-	    SEAL_KEY_ID, pg_get_text(rows, 0, pg_column(rows, "key_id")),
-	    pg_get_bigint(rows, 0, pg_column(rows, "subscription_id")));
+	    SEAL_KEY_ID, pg_read_text(rows, 0, "key_id"),
+	    pg_read_bigint(rows, 0, "subscription_id"));
 }

@@ -100,52 +100,33 @@ subscription_list(
 	pg_int(batch, limit);
 }
 
-static const char *
-text(const struct pg_rows *rows, int row, const char *column)
-{
-	return pg_get_text(rows, row, pg_column(rows, column));
-}
-
-static int
-number(const struct pg_rows *rows, int row, const char *column)
-{
-	return pg_get_int(rows, row, pg_column(rows, column));
-}
-
-static int64_t
-big(const struct pg_rows *rows, int row, const char *column)
-{
-	return pg_get_bigint(rows, row, pg_column(rows, column));
-}
-
 void
 subscription_read(struct subscription *out, const struct pg_rows *rows, int row)
 {
 	*out = (struct subscription){
-		.id = big(rows, row, "id"),
-		.url = text(rows, row, "url"),
-		.event_types = text(rows, row, "event_types"),
-		.state = text(rows, row, "state"),
-		.state_reason = text(rows, row, "state_reason"),
-		.ordering = text(rows, row, "ordering"),
-		.on_dead = text(rows, row, "on_dead"),
-		.older_signature =
-		    pg_get_bool(rows, row, pg_column(rows, "older_signature")),
-		.max_attempts = number(rows, row, "max_attempts"),
-		.max_in_flight = number(rows, row, "max_in_flight"),
-		.retry_base_ms = number(rows, row, "retry_base_ms"),
-		.retry_cap_ms = number(rows, row, "retry_cap_ms"),
-		.timeout_ms = number(rows, row, "timeout_ms"),
-		.rate_per_second = text(rows, row, "rate_per_second"),
-		.circuit_after = number(rows, row, "circuit_after"),
-		.headers = text(rows, row, "headers"),
-		.secret_headers = text(rows, row, "secret_headers"),
-		.public_keys = text(rows, row, "public_keys"),
-		.tls_ca = text(rows, row, "tls_ca"),
-		.tls_certificate = text(rows, row, "tls_certificate"),
-		.version = big(rows, row, "version"),
-		.created_at = big(rows, row, "created_at"),
-		.updated_at = big(rows, row, "updated_at"),
+		.id = pg_read_bigint(rows, row, "id"),
+		.url = pg_read_text(rows, row, "url"),
+		.event_types = pg_read_text(rows, row, "event_types"),
+		.state = pg_read_text(rows, row, "state"),
+		.state_reason = pg_read_text(rows, row, "state_reason"),
+		.ordering = pg_read_text(rows, row, "ordering"),
+		.on_dead = pg_read_text(rows, row, "on_dead"),
+		.older_signature = pg_read_bool(rows, row, "older_signature"),
+		.max_attempts = pg_read_int(rows, row, "max_attempts"),
+		.max_in_flight = pg_read_int(rows, row, "max_in_flight"),
+		.retry_base_ms = pg_read_int(rows, row, "retry_base_ms"),
+		.retry_cap_ms = pg_read_int(rows, row, "retry_cap_ms"),
+		.timeout_ms = pg_read_int(rows, row, "timeout_ms"),
+		.rate_per_second = pg_read_text(rows, row, "rate_per_second"),
+		.circuit_after = pg_read_int(rows, row, "circuit_after"),
+		.headers = pg_read_text(rows, row, "headers"),
+		.secret_headers = pg_read_text(rows, row, "secret_headers"),
+		.public_keys = pg_read_text(rows, row, "public_keys"),
+		.tls_ca = pg_read_text(rows, row, "tls_ca"),
+		.tls_certificate = pg_read_text(rows, row, "tls_certificate"),
+		.version = pg_read_bigint(rows, row, "version"),
+		.created_at = pg_read_bigint(rows, row, "created_at"),
+		.updated_at = pg_read_bigint(rows, row, "updated_at"),
 	};
 }
 
@@ -266,7 +247,7 @@ static const char *const refusals[] = {
 static enum subscription_refusal
 read_refusal(const struct pg_rows *rows)
 {
-	const char *word = text(rows, 0, "refusal");
+	const char *word = pg_read_text(rows, 0, "refusal");
 	int refusal = SUBSCRIPTION_HAS_NO_KEY;
 
 	while (refusal > 0 && strcmp(refusals[refusal], word) != 0)
@@ -289,11 +270,9 @@ subscription_changed(
 	if (pg_count(changed) == 0)
 		return;
 	out->refusal = read_refusal(changed);
-	out->has_new_key =
-	    pg_get_bool(changed, 0, pg_column(changed, "has_new_key"));
-	if (!pg_is_null(changed, 0, pg_column(changed, "old_until")))
-		out->old_until = big(changed, 0, "old_until");
-	if (pg_get_bool(changed, 0, pg_column(changed, "is_stale")))
+	out->has_new_key = pg_read_bool(changed, 0, "has_new_key");
+	out->old_until = pg_read_time(changed, 0, "old_until");
+	if (pg_read_bool(changed, 0, "is_stale"))
 		out->answer = SUBSCRIPTION_STALE;
 	else if (out->refusal != SUBSCRIPTION_NOT_REFUSED)
 		out->answer = SUBSCRIPTION_REFUSED;

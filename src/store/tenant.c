@@ -54,10 +54,9 @@ tenant_read(struct tenant *out, const struct pg_rows *rows, int row)
 	if (row >= pg_count(rows))
 		return false;
 	*out = (struct tenant){
-		.id = pg_get_bigint(rows, row, pg_column(rows, "id")),
-		.name = pg_get_text(rows, row, pg_column(rows, "name")),
-		.created_at =
-		    pg_get_bigint(rows, row, pg_column(rows, "created_at")),
+		.id = pg_read_bigint(rows, row, "id"),
+		.name = pg_read_text(rows, row, "name"),
+		.created_at = pg_read_bigint(rows, row, "created_at"),
 	};
 	return true;
 }
@@ -78,7 +77,7 @@ tenant_find(struct pg *pg, const char *name, int64_t *id, struct err *err)
 	if (pg_count(rows[0]) == 0)
 		result = err_set(err, ERR_REFUSED, "there is no such tenant");
 	else
-		*id = pg_get_bigint(rows[0], 0, pg_column(rows[0], "id"));
+		*id = pg_read_bigint(rows[0], 0, "id");
 	pg_rows_free(rows);
 	return result;
 }
