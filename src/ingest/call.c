@@ -1,14 +1,17 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "call.h"
-#include "core/rfc3339.h"
+#include "desk.h"
 #include "http/server.h"
 #include "ingest.h"
+#include "pg/pg.h"
 #include "problem.h"
 #include "routes.h"
 
@@ -46,20 +49,47 @@ call_json(struct call *call, int status, struct buf *body)
 	call_answer(call, status, "application/json", body);
 }
 
-void
-call_put_time(struct buf *out, usec_t time)
+struct pg_batch *
+call_batch(struct call *call)
 {
-	char text[RFC3339_SIZE];
+	struct pg_batch *batch = pg_batch_new();
 
-	buf_puts(out, "\"");
-	buf_add(out, text, rfc3339_print(text, time, 6));
-	buf_puts(out, "\"");
+	if (batch == NULL)
+		problem_reply(call, 503, "out of memory");
+	return batch;
+}
+
+static void
+on_told(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct call *call = arg;
+
+	if (err != NULL)
+		problem_reply_err(call, err);
+	else
+		call->told(call, rows);
 }
 
 void
-call_put_id(struct buf *out, int64_t id)
+call_ask(struct call *call, struct pg_batch *batch, call_told_fn *told)
 {
-	buf_printf(out, "\"%" PRId64 "\"", id);
+	struct err err;
+
+	call->told = told;
+	if (desk_submit(call->ingest->desk, batch, on_told, call, &err) != 0)
+		problem_reply_err(call, &err);
+}
+
+void
+call_add_location(struct call *call, const char *format, ...)
+{
+	char location[96];
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(location, sizeof(location), format, ap);
+	va_end(ap);
+	request_add_header(call->request, "Location", location);
 }
 
 void
@@ -108,4 +138,16 @@ call_number(const char *text, size_t len)
 	errno = 0;
 	number = strtoll(digits, NULL, 10);
 	return errno == 0 ? number : -1;
+}
+
+int64_t
+call_id(const struct call *call)
+{
+	return call_number(call->id, strlen(call->id));
+}
+
+int64_t
+call_inner_id(const struct call *call)
+{
+	return call_number(call->inner_id, strlen(call->inner_id));
 }

@@ -11,16 +11,22 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/clock.h"
+#include "page.h"
 #include "store/key.h"
 
 struct buf;
+struct call;
 struct err;
 struct ingest;
+struct pg_batch;
+struct pg_rows;
 struct request;
 struct route;
 
 enum { CALL_ID_MAX = 128 };
+
+/* Goes on with a call when the database has answered: one entry a statement. */
+typedef void call_told_fn(struct call *call, struct pg_rows *const *rows);
 
 struct call {
 	TAILQ_ENTRY(call) link; /* while it waits for its key */
@@ -30,6 +36,8 @@ struct call {
 	struct key key; /* who asks, where the route takes a key */
 	char id[CALL_ID_MAX + 1]; /* what stands for {id} in the path */
 	char inner_id[CALL_ID_MAX + 1]; /* and for a second {id} */
+	struct page page; /* if page_read() was called */
+	call_told_fn *told; /* while the database is asked */
 };
 
 TAILQ_HEAD(calls, call);
@@ -44,10 +52,16 @@ void call_json(struct call *call, int status, struct buf *body);
 void call_answer(
     struct call *call, int status, const char *type, struct buf *body);
 
-/* Append a time as a JSON string, RFC 3339 in UTC to the microsecond; an id as
- * a JSON string, since JavaScript's numbers lose digits. */
-void call_put_time(struct buf *out, usec_t time);
-void call_put_id(struct buf *out, int64_t id);
+/* A batch for what the database is to be asked; NULL if memory is short, and
+ * then the call is answered. */
+struct pg_batch *call_batch(struct call *call);
+
+/* Ask it.  `told` goes on, unless it fails: then the call is answered. */
+void call_ask(struct call *call, struct pg_batch *batch, call_told_fn *told);
+
+/* Add the header Location: where that which is made can be read. */
+void call_add_location(struct call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Who asks, and where from, for the audit. */
 struct call_who {
@@ -60,7 +74,12 @@ void call_who(struct call_who *out, const struct call *call);
 /* The octet that "%XX" at `text` stands for; -1 if that is not there. */
 int call_escaped(const char *text);
 
-/* The number that an id or a query names; -1 if it is none that can be. */
+/* The number that an id or a query names; -1, which nothing has, if it is none
+ * that can be. */
 int64_t call_number(const char *text, size_t len);
+
+/* The number that {id} stands for, and a second {id}. */
+int64_t call_id(const struct call *call);
+int64_t call_inner_id(const struct call *call);
 
 #endif

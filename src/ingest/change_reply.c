@@ -2,6 +2,7 @@
 #include "call.h"
 #include "change.h"
 #include "problem.h"
+#include "put.h"
 #include "subscription_json.h"
 #include "subscriptions.h"
 
@@ -80,11 +81,7 @@ reply_rotated(
 	const struct rotation_form *form = &change->rotation;
 	struct buf more = { 0 };
 
-	buf_puts(&more, ",\"old_expires_at\":");
-	if (outcome->old_until < 0)
-		buf_puts(&more, "null");
-	else
-		call_put_time(&more, outcome->old_until);
+	put_time(&more, "old_expires_at", outcome->old_until);
 	subscription_json_put_secrets(&more,
 	    form->is_key ? NULL : &form->secret,
 	    form->is_key ? &form->key : NULL);

@@ -1,17 +1,14 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "call.h"
 #include "core/json.h"
 #include "deliveries.h"
-#include "desk.h"
-#include "http/server.h"
-#include "ingest.h"
+#include "pg/pg.h"
 #include "pg/row.h"
 #include "problem.h"
+#include "put.h"
 #include "store/stmt.h"
-#include "subscriptions.h"
 
 enum { ATTEMPTS_SHOWN = 1000 };
 
@@ -22,65 +19,28 @@ struct shown {
 	int row;
 };
 
-/* `,"name":`, and null if `column` is; true if its value is to follow. */
-static bool
-begin(const struct shown *shown, const char *name, int column)
+/* Columns, under the names that they have or are given. */
+static void
+put_count(const struct shown *shown, const char *name, const char *from)
 {
-	buf_printf(shown->out, ",\"%s\":", name);
-	if (!pg_is_null(shown->rows, shown->row, column))
-		return true;
-	buf_puts(shown->out, "null");
-	return false;
+	if (pg_is_null(shown->rows, shown->row, pg_column(shown->rows, from)))
+		put_json(shown->out, name, "null");
+	else
+		put_number(shown->out, name,
+		    pg_read_int(shown->rows, shown->row, from));
 }
 
 static void
-put_number(const struct shown *shown, const char *name, const char *from)
+put_moment(const struct shown *shown, const char *name)
 {
-	int column = pg_column(shown->rows, from);
-
-	if (begin(shown, name, column))
-		buf_printf(shown->out, "%d",
-		    pg_get_int(shown->rows, shown->row, column));
+	put_time(shown->out, name, pg_read_time(shown->rows, shown->row, name));
 }
 
 static void
-put_long(const struct shown *shown, const char *name)
+put_words(const struct shown *shown, const char *name)
 {
-	int column = pg_column(shown->rows, name);
-
-	if (begin(shown, name, column))
-		buf_printf(shown->out, "%lld",
-		    (long long)pg_get_bigint(shown->rows, shown->row, column));
-}
-
-static void
-put_id(const struct shown *shown, const char *name)
-{
-	int column = pg_column(shown->rows, name);
-
-	if (begin(shown, name, column))
-		call_put_id(
-		    shown->out, pg_get_bigint(shown->rows, shown->row, column));
-}
-
-static void
-put_time(const struct shown *shown, const char *name)
-{
-	int column = pg_column(shown->rows, name);
-
-	if (begin(shown, name, column))
-		call_put_time(
-		    shown->out, pg_get_bigint(shown->rows, shown->row, column));
-}
-
-static void
-put_text(const struct shown *shown, const char *name)
-{
-	int column = pg_column(shown->rows, name);
-	const char *text = pg_get_text(shown->rows, shown->row, column);
-
-	if (begin(shown, name, column))
-		json_quote(shown->out, text, strlen(text));
+	put_text(shown->out, name,
+	    pg_read_text_or_null(shown->rows, shown->row, name));
 }
 
 static void
@@ -90,15 +50,14 @@ put_timing(const struct shown *shown)
 		"wait_us", "receive_us" };
 
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
-		put_number(shown, phases[i], phases[i]);
+		put_count(shown, phases[i], phases[i]);
 }
 
 /* A list, since a name may come more than once. */
 static void
 put_headers(const struct shown *shown)
 {
-	const char *line = pg_get_text(
-	    shown->rows, shown->row, pg_column(shown->rows, "headers"));
+	const char *line = pg_read_text(shown->rows, shown->row, "headers");
 	const char *separator = "";
 
 	buf_puts(shown->out, ",\"headers\":[");
@@ -123,19 +82,23 @@ put_headers(const struct shown *shown)
 static void
 put_attempt(const struct shown *shown)
 {
-	buf_printf(shown->out, "{\"generation\":%d",
-	    pg_get_int(shown->rows, shown->row,
-		pg_column(shown->rows, "tried_generation")));
-	put_number(shown, "attempt", "attempt");
-	put_time(shown, "started_at");
-	put_long(shown, "duration_us");
-	put_text(shown, "ended");
-	put_number(shown, "status", "tried_status");
-	put_text(shown, "reason");
-	put_text(shown, "remote");
+	usec_t duration = pg_read_time(shown->rows, shown->row, "duration_us");
+
+	buf_puts(shown->out, "{");
+	put_count(shown, "generation", "tried_generation");
+	put_count(shown, "attempt", "attempt");
+	put_moment(shown, "started_at");
+	if (duration < 0)
+		put_json(shown->out, "duration_us", "null");
+	else
+		put_number(shown->out, "duration_us", duration);
+	put_words(shown, "ended");
+	put_count(shown, "status", "tried_status");
+	put_words(shown, "reason");
+	put_words(shown, "remote");
 	put_timing(shown);
 	put_headers(shown);
-	put_text(shown, "excerpt");
+	put_words(shown, "excerpt");
 	buf_puts(shown->out, "}");
 }
 
@@ -144,7 +107,8 @@ put_history(struct shown *shown)
 {
 	int attempt = pg_column(shown->rows, "attempt");
 
-	buf_puts(shown->out, ",\"history\":[");
+	put_name(shown->out, "history");
+	buf_puts(shown->out, "[");
 	for (; shown->row < pg_count(shown->rows); shown->row++) {
 		if (pg_is_null(shown->rows, shown->row, attempt))
 			break;
@@ -160,64 +124,54 @@ put_delivery(
     struct buf *out, const struct call *call, const struct pg_rows *rows)
 {
 	struct shown shown = { .out = out, .rows = rows };
-	int generation = pg_get_int(rows, 0, pg_column(rows, "generation"));
+	int generation = pg_read_int(rows, 0, "generation");
 
-	buf_puts(out, "{\"id\":");
-	call_put_id(out, call_number(call->inner_id, strlen(call->inner_id)));
-	buf_puts(out, ",\"subscription_id\":");
-	call_put_id(out, subscriptions_id(call));
-	put_text(&shown, "event_id");
-	put_text(&shown, "type");
-	put_text(&shown, "asset");
-	put_text(&shown, "state");
-	put_text(&shown, "why");
-	put_time(&shown, "until");
-	put_id(&shown, "behind");
-	buf_printf(out, ",\"generation\":%d,\"replayed\":%s", generation,
-	    generation > 1 ? "true" : "false");
-	put_number(&shown, "attempts", "attempts");
-	put_number(&shown, "status", "status");
-	put_time(&shown, "accepted_at");
-	put_time(&shown, "finished_at");
-	buf_printf(out, ",\"payload_purged\":%s",
-	    pg_get_bool(rows, 0, pg_column(rows, "is_purged")) ? "true"
-							       : "false");
+	buf_puts(out, "{");
+	put_id(out, "id", call_inner_id(call));
+	put_id(out, "subscription_id", call_id(call));
+	put_words(&shown, "event_id");
+	put_words(&shown, "type");
+	put_words(&shown, "asset");
+	put_words(&shown, "state");
+	put_words(&shown, "why");
+	put_moment(&shown, "until");
+	put_id(out, "behind", pg_read_bigint(rows, 0, "behind"));
+	put_number(out, "generation", generation);
+	put_bool(out, "replayed", generation > 1);
+	put_count(&shown, "attempts", "attempts");
+	put_count(&shown, "status", "status");
+	put_moment(&shown, "accepted_at");
+	put_moment(&shown, "finished_at");
+	put_bool(out, "payload_purged", pg_read_bool(rows, 0, "is_purged"));
 	put_history(&shown);
 	buf_puts(out, "}");
 }
 
 static void
-on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_got(struct call *call, struct pg_rows *const *rows)
 {
-	struct call *call = arg;
 	struct buf body = { 0 };
 
-	if (err != NULL) {
-		problem_reply_err(call, err);
-	} else if (pg_count(rows[0]) == 0) {
+	if (pg_count(rows[0]) == 0) {
 		problem_reply(
 		    call, 404, "this subscription has no such delivery");
-	} else {
-		put_delivery(&body, call, rows[0]);
-		call_json(call, 200, &body);
+		return;
 	}
+	put_delivery(&body, call, rows[0]);
+	call_json(call, 200, &body);
 }
 
 void
 deliveries_get(struct call *call)
 {
-	struct pg_batch *batch = pg_batch_new();
-	struct err err;
+	struct pg_batch *batch = call_batch(call);
 
-	if (batch == NULL) {
-		problem_reply(call, 503, "out of memory");
+	if (batch == NULL)
 		return;
-	}
 	pg_call(batch, STMT_DELIVERY_GET);
 	pg_bigint(batch, call->key.tenant_id);
-	pg_bigint(batch, subscriptions_id(call));
-	pg_bigint(batch, call_number(call->inner_id, strlen(call->inner_id)));
+	pg_bigint(batch, call_id(call));
+	pg_bigint(batch, call_inner_id(call));
 	pg_int(batch, ATTEMPTS_SHOWN);
-	if (desk_submit(call->ingest->desk, batch, on_got, call, &err) != 0)
-		problem_reply_err(call, &err);
+	call_ask(call, batch, on_got);
 }

@@ -6,11 +6,10 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "form.h"
 #include "store/key.h"
 
 struct err;
-
-enum { KEY_POINTER_SIZE = 32 };
 
 struct key_form {
 	struct buf role, tenant, name; /* what the order lends */
@@ -23,11 +22,11 @@ struct key_form {
  * Call key_form_fini() in either case.
  */
 int key_form_read(struct key_form *out, const char *text, size_t len,
-    char pointer[KEY_POINTER_SIZE], struct err *err);
+    char pointer[FORM_POINTER_SIZE], struct err *err);
 void key_form_fini(struct key_form *form);
 
 /* The same for the name of a tenant, the only member of its form. */
 int key_form_read_tenant(struct buf *name, const char *text, size_t len,
-    char pointer[KEY_POINTER_SIZE], struct err *err);
+    char pointer[FORM_POINTER_SIZE], struct err *err);
 
 #endif

@@ -1,27 +1,23 @@
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <openssl/crypto.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "call.h"
-#include "core/json.h"
 #include "desk.h"
 #include "http/server.h"
 #include "ingest.h"
 #include "key_form.h"
 #include "keys.h"
+#include "page.h"
 #include "pg/pg.h"
 #include "problem.h"
+#include "put.h"
 #include "query.h"
 #include "store/audit.h"
 #include "store/key.h"
-#include "store/tenant.h"
-
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 200 };
 
 /* A key that is being made, and shown to the one who asked for it. */
 struct making {
@@ -36,32 +32,12 @@ free_making(struct making *making)
 	free(making);
 }
 
-static void
-put_text(struct buf *out, const char *name, const char *text)
-{
-	buf_printf(out, ",\"%s\":", name);
-	if (text == NULL)
-		buf_puts(out, "null");
-	else
-		json_quote(out, text, strlen(text));
-}
-
-static void
-put_time(struct buf *out, const char *name, usec_t time)
-{
-	buf_printf(out, ",\"%s\":", name);
-	if (time < 0)
-		buf_puts(out, "null");
-	else
-		call_put_time(out, time);
-}
-
 /* All its members; the caller closes the object. */
 static void
 put_key(struct buf *out, const struct key_row *key)
 {
-	buf_puts(out, "{\"id\":");
-	call_put_id(out, key->id);
+	buf_puts(out, "{");
+	put_id(out, "id", key->id);
 	put_text(out, "tenant", key->tenant);
 	put_text(out, "role", key->role);
 	put_text(out, "name", key->name);
@@ -76,11 +52,8 @@ reply_created(const struct making *making, const struct key_row *made)
 {
 	struct call *call = making->call;
 	struct buf body = { 0 };
-	char location[64];
 
-	(void)snprintf(
-	    location, sizeof(location), "/v1/keys/%" PRId64, made->id);
-	request_add_header(call->request, "Location", location);
+	call_add_location(call, "/v1/keys/%" PRId64, made->id);
 	put_key(&body, made);
 	put_text(&body, "key", making->key);
 	buf_puts(&body, "}");
@@ -122,21 +95,11 @@ create(struct making *making, const struct key_order *order, struct err *err)
 	return desk_submit(ingest->desk, batch, on_created, making, err);
 }
 
-static void
-refuse_form(struct call *call, const char *pointer, const struct err *err)
-{
-	if (err->code != ERR_REFUSED)
-		problem_reply_err(call, err);
-	else
-		problem_reply_at(call, pointer[0] == '\0' ? 400 : 422, pointer,
-		    "%s", err->text);
-}
-
 void
 keys_post(struct call *call)
 {
 	struct making *making = calloc(1, sizeof(*making));
-	char pointer[KEY_POINTER_SIZE];
+	char pointer[FORM_POINTER_SIZE];
 	struct key_form form;
 	struct err err;
 	size_t len;
@@ -148,19 +111,13 @@ keys_post(struct call *call)
 	}
 	making->call = call;
 	if (key_form_read(&form, text, len, pointer, &err) != 0) {
-		refuse_form(call, pointer, &err);
+		problem_reply_form(call, pointer, &err);
 		free_making(making);
 	} else if (create(making, &form.order, &err) != 0) {
 		problem_reply_err(call, &err);
 		free_making(making);
 	}
 	key_form_fini(&form);
-}
-
-static void
-missing(struct call *call)
-{
-	problem_reply(call, 404, "there is no such key");
 }
 
 /* One key, the last answer of the batch. */
@@ -171,7 +128,7 @@ reply_key(struct call *call, const struct pg_rows *rows)
 	struct key_row key;
 
 	if (!key_read(&key, rows, 0)) {
-		missing(call);
+		problem_reply(call, 404, "there is no such key");
 		return;
 	}
 	put_key(&body, &key);
@@ -180,147 +137,79 @@ reply_key(struct call *call, const struct pg_rows *rows)
 }
 
 static void
-on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_got(struct call *call, struct pg_rows *const *rows)
 {
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		reply_key(arg, rows[0]);
-}
-
-static void
-on_revoked(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		reply_key(arg, rows[1]);
-}
-
-/* Send a batch about the key that the path names. */
-static void
-submit(struct call *call, bool revokes)
-{
-	int64_t id = call_number(call->id, strlen(call->id));
-	struct pg_batch *batch = pg_batch_new();
-	struct call_who who;
-	struct err err;
-
-	if (id < 0 || batch == NULL) {
-		pg_batch_free(batch);
-		if (id < 0)
-			missing(call);
-		else
-			problem_reply(call, 503, "out of memory");
-		return;
-	}
-	call_who(&who, call);
-	if (revokes)
-		key_revoke(batch, id, who.actor);
-	key_get(batch, id);
-	audit_from(batch, who.source);
-	if (desk_submit(call->ingest->desk, batch,
-		revokes ? on_revoked : on_got, call, &err) != 0)
-		problem_reply_err(call, &err);
+	reply_key(call, rows[0]);
 }
 
 void
 keys_get(struct call *call)
 {
-	submit(call, false);
+	struct pg_batch *batch = call_batch(call);
+
+	if (batch == NULL)
+		return;
+	key_get(batch, call_id(call));
+	call_ask(call, batch, on_got);
+}
+
+static void
+on_revoked(struct call *call, struct pg_rows *const *rows)
+{
+	reply_key(call, rows[1]);
 }
 
 void
 keys_revoke(struct call *call)
 {
-	submit(call, true);
-}
+	struct pg_batch *batch = call_batch(call);
+	struct call_who who;
 
-enum { TENANT, AFTER, LIMIT, NITEMS };
-
-/* What a page is asked for with. */
-struct page {
-	struct query_item items[NITEMS];
-	int64_t after, limit;
-};
-
-static int
-read_page(struct page *page, const struct call *call, struct err *err)
-{
-	*page = (struct page){
-		.items = { [TENANT] = { .name = "tenant" },
-		    [AFTER] = { .name = "after" },
-		    [LIMIT] = { .name = "limit" } },
-		.limit = LIMIT_DEFAULT,
-	};
-	if (query_read(
-		page->items, NITEMS, request_query(call->request), err) != 0 ||
-	    query_number(
-		&page->items[AFTER], 0, INT64_MAX, &page->after, err) != 0 ||
-	    query_number(
-		&page->items[LIMIT], 1, LIMIT_MAX, &page->limit, err) != 0)
-		return -1;
-	return 0;
-}
-
-/* One row more than the page has says that there is a next one. */
-static void
-put_page(struct buf *out, const struct pg_rows *rows, int limit)
-{
-	struct key_row key = { 0 };
-	int64_t last = 0;
-	int n = 0;
-
-	buf_puts(out, "{\"keys\":[");
-	for (; n < limit && key_read(&key, rows, n); n++) {
-		buf_puts(out, n == 0 ? "" : ",");
-		put_key(out, &key);
-		buf_puts(out, "}");
-		last = key.id;
-	}
-	buf_puts(out, "],\"next_after\":");
-	if (key_read(&key, rows, n))
-		call_put_id(out, last);
-	else
-		buf_puts(out, "null");
-	buf_puts(out, "}");
-}
-
-static void
-on_listed(void *arg, struct pg_rows *const *rows, const struct err *err)
-{
-	struct call *call = arg;
-	struct buf body = { 0 };
-	struct page page;
-	struct err ignored;
-
-	if (err != NULL) {
-		problem_reply_err(call, err);
+	if (batch == NULL)
 		return;
-	}
-	(void)read_page(&page, call, &ignored);
-	put_page(&body, rows[0], (int)page.limit);
-	call_json(call, 200, &body);
+	call_who(&who, call);
+	key_revoke(batch, call_id(call), who.actor);
+	key_get(batch, call_id(call));
+	audit_from(batch, who.source);
+	call_ask(call, batch, on_revoked);
 }
+
+static bool
+put_row(struct buf *out, const struct pg_rows *rows, int row, int64_t *id)
+{
+	struct key_row key;
+
+	if (!key_read(&key, rows, row))
+		return false;
+	*id = key.id;
+	put_key(out, &key);
+	buf_puts(out, "}");
+	return true;
+}
+
+static void
+on_listed(struct call *call, struct pg_rows *const *rows)
+{
+	page_reply(call, "keys", rows[0], put_row);
+}
+
+enum { TENANT = PAGE_ITEMS, NITEMS };
 
 void
 keys_list(struct call *call)
 {
+	struct query_item items[NITEMS] = { [TENANT] = { .name = "tenant" } };
 	struct pg_batch *batch;
-	struct page page;
 	struct err err;
 
-	if (read_page(&page, call, &err) != 0) {
+	if (page_read(call, "after", items, NITEMS, &err) != 0) {
 		problem_reply(call, 400, "%s", err.text);
 		return;
 	}
-	batch = pg_batch_new();
-	if (batch == NULL) {
-		problem_reply(call, 503, "out of memory");
+	batch = call_batch(call);
+	if (batch == NULL)
 		return;
-	}
-	key_list(batch, query_text(&page.items[TENANT]), page.after,
-	    (int)page.limit + 1);
-	if (desk_submit(call->ingest->desk, batch, on_listed, call, &err) != 0)
-		problem_reply_err(call, &err);
+	key_list(batch, query_text(&items[TENANT]), call->page.from,
+	    call->page.limit + 1);
+	call_ask(call, batch, on_listed);
 }

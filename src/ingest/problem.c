@@ -128,6 +128,17 @@ problem_reply_at(
 	problem_reply_with(call, status, detail, &more);
 }
 
+void
+problem_reply_form(
+    struct call *call, const char *pointer, const struct err *err)
+{
+	if (err->code == ERR_REFUSED)
+		problem_reply_at(call, pointer[0] == '\0' ? 400 : 422, pointer,
+		    "%s", err->text);
+	else
+		problem_reply_err(call, err);
+}
+
 /* At most one line a second, however many requests meet the same trouble. */
 static void
 complain(const struct call *call, const struct err *err)

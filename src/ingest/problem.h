@@ -21,6 +21,11 @@ void problem_reply_at(struct call *call, int status, const char *pointer,
 void problem_reply_with(
     struct call *call, int status, const char *detail, struct buf *more);
 
+/* A form that is refused: what cannot be read at all is 400, a field that is
+ * wrong 422. */
+void problem_reply_form(
+    struct call *call, const char *pointer, const struct err *err);
+
 /* What the database said, in words for a stranger.  What only the operator can
  * mend is logged. */
 void problem_reply_err(struct call *call, const struct err *err);

@@ -5,11 +5,10 @@
 
 #include <stddef.h>
 
+#include "form.h"
 #include "store/replay.h"
 
 struct err;
-
-enum { REPLAY_POINTER_SIZE = 32 };
 
 /*
  * Read the form of an order whose `what` is set.  ERR_REFUSED says what is
@@ -17,6 +16,6 @@ enum { REPLAY_POINTER_SIZE = 32 };
  * whole.
  */
 int replay_form_read(struct replay_order *order, const char *text, size_t len,
-    char pointer[REPLAY_POINTER_SIZE], struct err *err);
+    char pointer[FORM_POINTER_SIZE], struct err *err);
 
 #endif

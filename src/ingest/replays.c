@@ -1,16 +1,14 @@
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "call.h"
-#include "core/json.h"
-#include "desk.h"
 #include "http/server.h"
-#include "ingest.h"
+#include "pg/pg.h"
 #include "pg/row.h"
 #include "problem.h"
+#include "put.h"
 #include "replay_form.h"
 #include "replays.h"
 #include "store/replay.h"
@@ -18,21 +16,14 @@
 
 enum { JOBS_SHOWN = 100 };
 
-/* The id of a delivery or a replay; -1, which nothing has, if it is none. */
-static int64_t
-inner_id(const struct call *call)
-{
-	return call_number(call->inner_id, strlen(call->inner_id));
-}
-
 static struct replay_asked
 ask(const struct call *call, struct call_who *who)
 {
 	call_who(who, call);
 	return (struct replay_asked){
 		.tenant_id = call->key.tenant_id,
-		.subscription_id = subscriptions_id(call),
-		.id = inner_id(call),
+		.subscription_id = call_id(call),
+		.id = call_inner_id(call),
 		.actor = who->actor,
 		.source = who->source,
 	};
@@ -40,22 +31,18 @@ ask(const struct call *call, struct call_who *who)
 
 typedef void put_fn(struct pg_batch *batch, const struct replay_asked *asked);
 
-/* Send what `put` puts. */
+/* Ask what `put` puts. */
 static void
-submit(struct call *call, put_fn *put, pg_done_fn *done)
+submit(struct call *call, put_fn *put, call_told_fn *told)
 {
-	struct pg_batch *batch = pg_batch_new();
+	struct pg_batch *batch = call_batch(call);
 	struct call_who who;
 	struct replay_asked asked = ask(call, &who);
-	struct err err;
 
-	if (batch == NULL) {
-		problem_reply(call, 503, "out of memory");
+	if (batch == NULL)
 		return;
-	}
 	put(batch, &asked);
-	if (desk_submit(call->ingest->desk, batch, done, call, &err) != 0)
-		problem_reply_err(call, &err);
+	call_ask(call, batch, told);
 }
 
 static void
@@ -64,16 +51,11 @@ reply_delivery(
 {
 	struct buf body = { 0 };
 
-	buf_puts(&body, "{\"id\":");
-	call_put_id(&body, inner_id(call));
-	buf_puts(&body, ",\"state\":");
-	json_quote(&body, answer->state, strlen(answer->state));
-	buf_printf(
-	    &body, ",\"generation\":%d,\"held_by\":", answer->generation);
-	if (answer->held_by == 0)
-		buf_puts(&body, "null");
-	else
-		call_put_id(&body, answer->held_by);
+	buf_puts(&body, "{");
+	put_id(&body, "id", call_inner_id(call));
+	put_text(&body, "state", answer->state);
+	put_number(&body, "generation", answer->generation);
+	put_id(&body, "held_by", answer->held_by);
 	buf_puts(&body, "}");
 	call_json(call, status, &body);
 }
@@ -110,12 +92,9 @@ answer_delivery(
 }
 
 static void
-on_retried(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_retried(struct call *call, struct pg_rows *const *rows)
 {
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		answer_delivery(arg, rows[REPLAY_RETRY_ROWS], 202);
+	answer_delivery(call, rows[REPLAY_RETRY_ROWS], 202);
 }
 
 void
@@ -125,12 +104,9 @@ replays_retry(struct call *call)
 }
 
 static void
-on_discarded(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_discarded(struct call *call, struct pg_rows *const *rows)
 {
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		answer_delivery(arg, rows[REPLAY_DISCARD_ROWS], 200);
+	answer_delivery(call, rows[REPLAY_DISCARD_ROWS], 200);
 }
 
 void
@@ -140,37 +116,19 @@ replays_discard(struct call *call)
 }
 
 static void
-put_text(struct buf *out, const char *name, const char *text)
-{
-	buf_printf(out, ",\"%s\":", name);
-	json_quote(out, text, strlen(text));
-}
-
-static void
-put_time(struct buf *out, const char *name, usec_t time)
-{
-	buf_printf(out, ",\"%s\":", name);
-	if (time < 0)
-		buf_puts(out, "null");
-	else
-		call_put_time(out, time);
-}
-
-static void
 put_job(struct buf *out, const struct replay_job *job)
 {
-	buf_puts(out, "{\"id\":");
-	call_put_id(out, job->id);
-	buf_puts(out, ",\"subscription_id\":");
-	call_put_id(out, job->subscription_id);
+	buf_puts(out, "{");
+	put_id(out, "id", job->id);
+	put_id(out, "subscription_id", job->subscription_id);
 	put_text(out, "what", job->what);
 	put_text(out, "state", job->state);
 	put_time(out, "since", job->since);
 	put_time(out, "until", job->until);
-	buf_printf(out,
-	    ",\"rate_per_second\":%d,\"examined\":%" PRId64
-	    ",\"replayed\":%" PRId64 ",\"refused\":%" PRId64,
-	    job->rate_per_second, job->examined, job->replayed, job->refused);
+	put_number(out, "rate_per_second", job->rate_per_second);
+	put_number(out, "examined", job->examined);
+	put_number(out, "replayed", job->replayed);
+	put_number(out, "refused", job->refused);
 	put_text(out, "created_by", job->created_by);
 	put_time(out, "created_at", job->created_at);
 	put_time(out, "finished_at", job->finished_at);
@@ -184,36 +142,30 @@ reply_job(struct call *call, int status, const struct pg_rows *rows,
 {
 	struct buf body = { 0 };
 	struct replay_job job;
-	char location[96];
 
 	if (!replay_job_read(&job, rows, 0)) {
 		problem_reply(call, 404, "%s", missing);
 		return;
 	}
-	if (status == 202) {
-		(void)snprintf(location, sizeof(location),
+	if (status == 202)
+		call_add_location(call,
 		    "/v1/subscriptions/%" PRId64 "/replays/%" PRId64,
 		    job.subscription_id, job.id);
-		request_add_header(call->request, "Location", location);
-	}
 	put_job(&body, &job);
 	call_json(call, status, &body);
 }
 
 static void
-on_started(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_started(struct call *call, struct pg_rows *const *rows)
 {
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		reply_job(arg, 202, rows[0], "there is no such subscription");
+	reply_job(call, 202, rows[0], "there is no such subscription");
 }
 
 /* Begin what `order`, whose `what` is set, and the form say. */
 static void
 start(struct call *call, struct replay_order *order)
 {
-	char pointer[REPLAY_POINTER_SIZE];
+	char pointer[FORM_POINTER_SIZE];
 	struct call_who who;
 	struct replay_asked asked = ask(call, &who);
 	struct pg_batch *batch;
@@ -222,17 +174,14 @@ start(struct call *call, struct replay_order *order)
 	const char *text = request_body(call->request, &len);
 
 	if (replay_form_read(order, text, len, pointer, &err) != 0) {
-		subscriptions_refuse_form(call, pointer, &err);
+		problem_reply_form(call, pointer, &err);
 		return;
 	}
-	batch = pg_batch_new();
-	if (batch == NULL) {
-		problem_reply(call, 503, "out of memory");
+	batch = call_batch(call);
+	if (batch == NULL)
 		return;
-	}
 	replay_start(batch, &asked, order);
-	if (desk_submit(call->ingest->desk, batch, on_started, call, &err) != 0)
-		problem_reply_err(call, &err);
+	call_ask(call, batch, on_started);
 }
 
 void
@@ -248,25 +197,22 @@ replays_post_events(struct call *call)
 }
 
 static void
-on_listed(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_listed(struct call *call, struct pg_rows *const *rows)
 {
-	struct call *call = arg;
 	struct buf body = { 0 };
 	struct replay_job job;
 
-	if (err != NULL) {
-		problem_reply_err(call, err);
-	} else if (pg_count(rows[0]) == 0) {
+	if (pg_count(rows[0]) == 0) {
 		subscriptions_missing(call);
-	} else {
-		buf_puts(&body, "{\"replays\":[");
-		for (int i = 0; replay_job_read(&job, rows[0], i); i++) {
-			buf_puts(&body, i == 0 ? "" : ",");
-			put_job(&body, &job);
-		}
-		buf_puts(&body, "]}");
-		call_json(call, 200, &body);
+		return;
 	}
+	buf_puts(&body, "{\"replays\":[");
+	for (int i = 0; replay_job_read(&job, rows[0], i); i++) {
+		buf_puts(&body, i == 0 ? "" : ",");
+		put_job(&body, &job);
+	}
+	buf_puts(&body, "]}");
+	call_json(call, 200, &body);
 }
 
 static void
@@ -282,13 +228,9 @@ replays_list(struct call *call)
 }
 
 static void
-on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_got(struct call *call, struct pg_rows *const *rows)
 {
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		reply_job(
-		    arg, 200, rows[0], "this subscription has no such replay");
+	reply_job(call, 200, rows[0], "this subscription has no such replay");
 }
 
 void
@@ -298,13 +240,10 @@ replays_get(struct call *call)
 }
 
 static void
-on_cancelled(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_cancelled(struct call *call, struct pg_rows *const *rows)
 {
-	if (err != NULL)
-		problem_reply_err(arg, err);
-	else
-		reply_job(arg, 200, rows[REPLAY_CANCEL_ROWS],
-		    "this subscription has no such replay");
+	reply_job(call, 200, rows[REPLAY_CANCEL_ROWS],
+	    "this subscription has no such replay");
 }
 
 void

@@ -9,17 +9,18 @@
 
 #include "core/sign.h"
 #include "core/sign_key.h"
+#include "form.h"
 
 struct err;
 
 enum {
-	ROTATION_POINTER_SIZE = 64,
 	ROTATION_OVERLAP = 86400, /* seconds, where none are given */
 	ROTATION_OVERLAP_MAX = 2592000,
 };
 
 struct rotation_form {
 	bool is_key;
+	bool is_given; /* it is not made here */
 	struct sign_secret secret; /* or, */
 	struct sign_key key; /* given, or made */
 	int overlap_seconds;
@@ -31,7 +32,7 @@ struct rotation_form {
  * for the whole.  Call rotation_form_fini() in either case.
  */
 int rotation_form_read(struct rotation_form *out, bool is_key, const char *text,
-    size_t len, char pointer[ROTATION_POINTER_SIZE], struct err *err);
+    size_t len, char pointer[FORM_POINTER_SIZE], struct err *err);
 
 void rotation_form_fini(struct rotation_form *form);
 

@@ -114,7 +114,7 @@ begin(struct call *call)
 		return NULL;
 	}
 	change->call = call;
-	change->id = subscriptions_id(call);
+	change->id = call_id(call);
 	sealed_init(&change->sealed, &call->ingest->ring, change->id);
 	if (change->id < 0)
 		subscriptions_missing(call);
@@ -145,7 +145,7 @@ subscription_changes_patch(struct call *call)
 		submit(change);
 		return;
 	}
-	subscriptions_refuse_form(call, pointer, &err);
+	problem_reply_form(call, pointer, &err);
 	free_change(change);
 }
 
@@ -164,7 +164,7 @@ static void
 rotate(struct call *call, bool is_key)
 {
 	struct change *change = begin(call);
-	char pointer[ROTATION_POINTER_SIZE];
+	char pointer[FORM_POINTER_SIZE];
 	struct err err;
 	const char *text;
 	size_t len;
@@ -179,7 +179,7 @@ rotate(struct call *call, bool is_key)
 		submit(change);
 		return;
 	}
-	subscriptions_refuse_form(call, pointer, &err);
+	problem_reply_form(call, pointer, &err);
 	free_change(change);
 }
 

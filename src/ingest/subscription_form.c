@@ -1,5 +1,4 @@
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +21,7 @@ form_refuse(struct form_reading *r, const char *what)
 int
 form_fail_at(struct form_reading *r, const char *name)
 {
-	(void)snprintf(r->pointer, FORM_POINTER_SIZE, "/%s", name);
-	return err_wrap(r->err, "%s", name);
+	return form_fail(r->pointer, name, r->err);
 }
 
 int
@@ -158,21 +156,12 @@ static int
 take_number(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
-	char digits[12] = "";
-	long number = -1;
-	int kept;
+	int number;
 
-	/* At most 10 digits, so it fits: 1.0 and 1e3 are no whole numbers. */
-	if (value->kind == JSON_NUMBER && value->len <= 10)
-		memcpy(digits, value->at, value->len);
-	if (digits[0] != '\0' && digits[strspn(digits, "0123456789")] == '\0')
-		number = strtol(digits, NULL, 10);
-	if (number < field->min || number > field->max)
-		return err_set(r->err, ERR_REFUSED,
-		    "must be a whole number from %d to %d", field->min,
-		    field->max);
-	kept = (int)number;
-	memcpy((char *)&r->out->fields + field->offset, &kept, sizeof(kept));
+	if (form_number(&number, field->min, field->max, value, r->err) != 0)
+		return -1;
+	memcpy(
+	    (char *)&r->out->fields + field->offset, &number, sizeof(number));
 	return 0;
 }
 

@@ -12,15 +12,13 @@
 #include "core/sign.h"
 #include "core/sign_key.h"
 #include "core/target.h"
+#include "form.h"
 #include "store/subscription.h"
 
 struct err;
 struct sealed;
 
-enum {
-	FORM_POINTER_SIZE = 64,
-	FORM_RATE_SIZE = 17,
-};
+enum { FORM_RATE_SIZE = 17 };
 
 struct form_header {
 	const char *name; /* in lower case */

@@ -6,6 +6,7 @@
 #include "core/sign.h"
 #include "core/sign_key.h"
 #include "etag.h"
+#include "put.h"
 #include "store/subscription.h"
 #include "subscription_json.h"
 
@@ -25,73 +26,57 @@ static const char signing_keys[] =
     "needs neither the secret nor the signing key.";
 static const char once[] = " What is secret is shown in this answer only.";
 
-static void
-put_text(struct buf *out, const char *name, const char *text)
+static const char *
+or_null(const char *text)
 {
-	buf_printf(out, ",\"%s\":", name);
-	json_quote(out, text, strlen(text));
+	return text[0] == '\0' ? NULL : text;
 }
 
 static void
-put_numbers(struct buf *out, const struct subscription *s)
+put_limits(struct buf *out, const struct subscription *s)
 {
-	buf_printf(out,
-	    ",\"older_signature\":%s,\"max_attempts\":%d,"
-	    "\"max_in_flight\":%d,\"retry_base_ms\":%d,\"retry_cap_ms\":%d,"
-	    "\"timeout_ms\":%d,\"rate_per_second\":%s,\"circuit_after\":%d",
-	    s->older_signature ? "true" : "false", s->max_attempts,
-	    s->max_in_flight, s->retry_base_ms, s->retry_cap_ms, s->timeout_ms,
-	    s->rate_per_second[0] == '\0' ? "null" : s->rate_per_second,
-	    s->circuit_after);
-}
-
-static void
-put_text_or_null(struct buf *out, const char *name, const char *text)
-{
-	if (text[0] == '\0')
-		buf_printf(out, ",\"%s\":null", name);
-	else
-		put_text(out, name, text);
+	put_bool(out, "older_signature", s->older_signature);
+	put_number(out, "max_attempts", s->max_attempts);
+	put_number(out, "max_in_flight", s->max_in_flight);
+	put_number(out, "retry_base_ms", s->retry_base_ms);
+	put_number(out, "retry_cap_ms", s->retry_cap_ms);
+	put_number(out, "timeout_ms", s->timeout_ms);
+	put_json(out, "rate_per_second",
+	    s->rate_per_second[0] == '\0' ? "null" : s->rate_per_second);
+	put_number(out, "circuit_after", s->circuit_after);
 }
 
 static void
 put_credentials(struct buf *out, const struct subscription *s)
 {
-	buf_puts(out, ",\"headers\":");
-	buf_puts(out, s->headers);
-	buf_puts(out, ",\"secret_headers\":");
-	buf_puts(out, s->secret_headers);
-	buf_printf(out, ",\"ed25519_signature\":%s,\"public_keys\":",
-	    strcmp(s->public_keys, "[]") == 0 ? "false" : "true");
-	buf_puts(out, s->public_keys);
-	put_text_or_null(out, "tls_ca", s->tls_ca);
-	put_text_or_null(out, "tls_certificate", s->tls_certificate);
+	put_json(out, "headers", s->headers);
+	put_json(out, "secret_headers", s->secret_headers);
+	put_bool(out, "ed25519_signature", strcmp(s->public_keys, "[]") != 0);
+	put_json(out, "public_keys", s->public_keys);
+	put_text(out, "tls_ca", or_null(s->tls_ca));
+	put_text(out, "tls_certificate", or_null(s->tls_certificate));
 }
 
 void
 subscription_json_put(struct buf *out, const struct subscription *s)
 {
-	buf_puts(out, "\"id\":");
-	call_put_id(out, s->id);
+	put_id(out, "id", s->id);
 	put_text(out, "url", s->url);
-	buf_puts(out, ",\"event_types\":");
-	buf_puts(out, s->event_types);
+	put_json(out, "event_types", s->event_types);
 	put_text(out, "state", s->state);
-	put_text_or_null(out, "state_reason", s->state_reason);
+	put_text(out, "state_reason", or_null(s->state_reason));
 	put_text(out, "ordering", s->ordering);
 	put_text(out, "on_dead", s->on_dead);
-	put_numbers(out, s);
+	put_limits(out, s);
 	put_credentials(out, s);
-	buf_puts(out, ",\"created_at\":");
-	call_put_time(out, s->created_at);
-	buf_puts(out, ",\"updated_at\":");
-	call_put_time(out, s->updated_at);
+	put_time(out, "created_at", s->created_at);
+	put_time(out, "updated_at", s->updated_at);
 }
 
 static void
 put_secret(struct buf *out, const char *name, struct buf *secret)
 {
-	buf_printf(out, ",\"%s\":", name);
+	put_name(out, name);
 	json_quote(out, secret->data, secret->len);
 	out->failed |= secret->failed;
 	buf_wipe(secret);

@@ -9,7 +9,7 @@ struct sign_key;
 struct sign_secret;
 struct subscription;
 
-/* Append its members, without braces. */
+/* Append its members, without braces, behind the opening one. */
 void subscription_json_put(
     struct buf *out, const struct subscription *subscription);
 

@@ -1,7 +1,5 @@
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -9,18 +7,15 @@
 #include "desk.h"
 #include "http/server.h"
 #include "ingest.h"
+#include "page.h"
 #include "pg/row.h"
 #include "problem.h"
+#include "query.h"
 #include "store/audit.h"
 #include "store/sealed.h"
 #include "subscription_form.h"
 #include "subscription_json.h"
 #include "subscriptions.h"
-
-enum {
-	LIMIT_DEFAULT = 100,
-	LIMIT_MAX = 200,
-};
 
 /* A registration under way. */
 struct registration {
@@ -41,16 +36,6 @@ free_registration(struct registration *reg)
 }
 
 static void
-add_location(struct call *call, int64_t id)
-{
-	char location[64];
-
-	(void)snprintf(
-	    location, sizeof(location), "/v1/subscriptions/%" PRId64, id);
-	request_add_header(call->request, "Location", location);
-}
-
-static void
 reply_created(const struct registration *reg, const struct pg_rows *rows)
 {
 	const struct subscription_form *form = &reg->form;
@@ -60,7 +45,7 @@ reply_created(const struct registration *reg, const struct pg_rows *rows)
 	subscription_read(&made, rows, 0);
 	subscription_json_put_secrets(&secrets, &form->secret,
 	    form->ed25519 == FORM_ON ? &form->signing_key : NULL);
-	add_location(reg->call, reg->id);
+	call_add_location(reg->call, "/v1/subscriptions/%" PRId64, reg->id);
 	subscription_json_answer(reg->call, 201, &made, &secrets);
 }
 
@@ -117,7 +102,7 @@ on_id(void *arg, struct pg_rows *const *rows, const struct err *err)
 	struct err wrong;
 
 	if (err == NULL) {
-		reg->id = pg_get_bigint(rows[0], 0, pg_column(rows[0], "id"));
+		reg->id = pg_read_bigint(rows[0], 0, "id");
 		if (insert(reg, &wrong) == 0)
 			return;
 		err = &wrong;
@@ -138,17 +123,6 @@ ask_id(struct registration *reg, struct err *err)
 }
 
 void
-subscriptions_refuse_form(
-    struct call *call, const char *pointer, const struct err *err)
-{
-	if (err->code == ERR_REFUSED)
-		problem_reply_at(call, pointer[0] == '\0' ? 400 : 422, pointer,
-		    "%s", err->text);
-	else
-		problem_reply_err(call, err);
-}
-
-void
 subscriptions_post(struct call *call)
 {
 	struct registration *reg = calloc(1, sizeof(*reg));
@@ -164,7 +138,7 @@ subscriptions_post(struct call *call)
 	reg->call = call;
 	if (subscription_form_read(&reg->form, text, len, &call->ingest->policy,
 		pointer, &err) != 0) {
-		subscriptions_refuse_form(call, pointer, &err);
+		problem_reply_form(call, pointer, &err);
 	} else if (ask_id(reg, &err) != 0) {
 		problem_reply_err(call, &err);
 	} else {
@@ -180,14 +154,11 @@ subscriptions_missing(struct call *call)
 }
 
 static void
-on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_got(struct call *call, struct pg_rows *const *rows)
 {
-	struct call *call = arg;
 	struct subscription s;
 
-	if (err != NULL) {
-		problem_reply_err(call, err);
-	} else if (pg_count(rows[0]) == 0) {
+	if (pg_count(rows[0]) == 0) {
 		subscriptions_missing(call);
 	} else {
 		subscription_read(&s, rows[0], 0);
@@ -195,135 +166,51 @@ on_got(void *arg, struct pg_rows *const *rows, const struct err *err)
 	}
 }
 
-int64_t
-subscriptions_id(const struct call *call)
-{
-	return call_number(call->id, strlen(call->id));
-}
-
 void
 subscriptions_get(struct call *call)
 {
-	int64_t id = subscriptions_id(call);
-	struct pg_batch *batch;
-	struct err err;
+	struct pg_batch *batch = call_batch(call);
 
-	if (id < 0) {
-		subscriptions_missing(call);
+	if (batch == NULL)
 		return;
-	}
-	batch = pg_batch_new();
-	if (batch == NULL) {
-		problem_reply(call, 503, "out of memory");
-		return;
-	}
-	subscription_get(batch, call->key.tenant_id, id);
-	if (desk_submit(call->ingest->desk, batch, on_got, call, &err) != 0)
-		problem_reply_err(call, &err);
+	subscription_get(batch, call->key.tenant_id, call_id(call));
+	call_ask(call, batch, on_got);
 }
 
-struct page {
-	int64_t after;
-	int64_t limit;
-};
-
-/* One `name=number` of the query. */
-static int
-take_pair(struct page *page, const char *pair, size_t len, struct err *err)
+static bool
+put_row(struct buf *out, const struct pg_rows *rows, int row, int64_t *id)
 {
-	const char *equals = memchr(pair, '=', len);
-	size_t name = equals == NULL ? len : (size_t)(equals - pair);
-	int64_t value =
-	    equals == NULL ? -1 : call_number(equals + 1, len - name - 1);
+	struct subscription s;
 
-	if (name == 5 && memcmp(pair, "after", 5) == 0) {
-		page->after = value;
-		if (value < 0)
-			return err_set(err, ERR_REFUSED,
-			    "after: want the id that a page ended with");
-	} else if (name == 5 && memcmp(pair, "limit", 5) == 0) {
-		page->limit = value;
-		if (value < 1 || value > LIMIT_MAX)
-			return err_set(
-			    err, ERR_REFUSED, "limit: want 1 to %d", LIMIT_MAX);
-	} else {
-		return err_set(err, ERR_REFUSED,
-		    "the query may have after and limit, and nothing else");
-	}
-	return 0;
-}
-
-static int
-parse_query(struct page *page, const char *query, struct err *err)
-{
-	*page = (struct page){ .limit = LIMIT_DEFAULT };
-	while (*query != '\0') {
-		size_t len = strcspn(query, "&");
-
-		if (take_pair(page, query, len, err) != 0)
-			return -1;
-		query += len + (query[len] == '&');
-	}
-	return 0;
-}
-
-/* One row more than the page has says that there is a next one. */
-static void
-put_page(struct buf *out, const struct pg_rows *rows, int limit)
-{
-	struct subscription s = { 0 };
-	int n = pg_count(rows);
-
-	buf_puts(out, "{\"subscriptions\":[");
-	for (int row = 0; row < n && row < limit; row++) {
-		subscription_read(&s, rows, row);
-		buf_puts(out, row == 0 ? "{" : ",{");
-		subscription_json_put(out, &s);
-		buf_puts(out, "}");
-	}
-	buf_puts(out, "],\"next_after\":");
-	if (n > limit)
-		call_put_id(out, s.id);
-	else
-		buf_puts(out, "null");
+	subscription_read(&s, rows, row);
+	*id = s.id;
+	buf_puts(out, "{");
+	subscription_json_put(out, &s);
 	buf_puts(out, "}");
+	return true;
 }
 
 static void
-on_listed(void *arg, struct pg_rows *const *rows, const struct err *err)
+on_listed(struct call *call, struct pg_rows *const *rows)
 {
-	struct call *call = arg;
-	struct buf body = { 0 };
-	struct page page;
-	struct err ignored;
-
-	if (err != NULL) {
-		problem_reply_err(call, err);
-		return;
-	}
-	(void)parse_query(&page, request_query(call->request), &ignored);
-	put_page(&body, rows[0], (int)page.limit);
-	call_json(call, 200, &body);
+	page_reply(call, "subscriptions", rows[0], put_row);
 }
 
 void
 subscriptions_list(struct call *call)
 {
+	struct query_item items[PAGE_ITEMS];
 	struct pg_batch *batch;
-	struct page page;
 	struct err err;
 
-	if (parse_query(&page, request_query(call->request), &err) != 0) {
+	if (page_read(call, "after", items, PAGE_ITEMS, &err) != 0) {
 		problem_reply(call, 400, "%s", err.text);
 		return;
 	}
-	batch = pg_batch_new();
-	if (batch == NULL) {
-		problem_reply(call, 503, "out of memory");
+	batch = call_batch(call);
+	if (batch == NULL)
 		return;
-	}
 	subscription_list(
-	    batch, call->key.tenant_id, page.after, (int)page.limit + 1);
-	if (desk_submit(call->ingest->desk, batch, on_listed, call, &err) != 0)
-		problem_reply_err(call, &err);
+	    batch, call->key.tenant_id, call->page.from, call->page.limit + 1);
+	call_ask(call, batch, on_listed);
 }
