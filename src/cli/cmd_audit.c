@@ -6,12 +6,12 @@
 
 #include "base/err.h"
 #include "command.h"
+#include "list.h"
 #include "out.h"
-#include "pg/pg.h"
 #include "session.h"
 #include "store/audit.h"
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000000, PAGE = 500 };
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000000 };
 
 /* "17:" and the hash in hex. */
 enum { LINK_TEXT = 20 + 1 + 2 * AUDIT_HASH };
@@ -30,45 +30,37 @@ add(struct out *out, const struct audit_entry *entry)
 	out_end(out);
 }
 
-/* Add a page, and move the query behind it.  Returns 1 if there may be more, 0,
- * or -1. */
-static int
-add_page(
-    struct pg *pg, struct audit_query *query, struct out *out, struct err *err)
-{
-	struct pg_batch *batch = pg_batch_new();
-	struct pg_rows **rows;
-	struct audit_entry entry;
-	int n = 0;
+/* A query, and how many more entries are wanted. */
+struct wanted {
+	struct audit_query query;
+	int left;
+};
 
-	if (batch == NULL)
-		return err_set(err, ERR_NOMEM, "audit");
-	audit_list(batch, query);
-	if (pg_run(pg, batch, &rows, err) != 0)
-		return -1;
-	for (; audit_read(&entry, rows[0], n); n++) {
-		add(out, &entry);
-		query->before = entry.number;
-	}
-	if (n < query->limit)
-		query->before = audit_more_before(rows[0]);
-	pg_rows_free(rows);
-	return query->before != 0;
+static void
+ask(struct pg_batch *batch, void *arg, int64_t from)
+{
+	struct wanted *wanted = arg;
+
+	wanted->query.before = from == 0 ? -1 : from;
+	wanted->query.limit =
+	    wanted->left < LIST_PAGE ? wanted->left : LIST_PAGE;
+	audit_list(batch, &wanted->query);
 }
 
-static int
-add_all(struct pg *pg, struct audit_query *query, int wanted, struct out *out,
-    struct err *err)
+static int64_t
+add_page(struct out *out, const struct pg_rows *rows, void *arg)
 {
-	int more = 1;
+	struct wanted *wanted = arg;
+	struct audit_entry entry = { 0 };
+	int n = 0;
 
-	while (more > 0 && out->nrecords < wanted) {
-		int room = wanted - out->nrecords;
-
-		query->limit = room < PAGE ? room : PAGE;
-		more = add_page(pg, query, out, err);
-	}
-	return more < 0 ? -1 : 0;
+	for (; audit_read(&entry, rows, n); n++)
+		add(out, &entry);
+	wanted->left -= n;
+	if (wanted->left == 0)
+		return 0;
+	return n == wanted->query.limit ? entry.number
+	                                : audit_more_before(rows);
 }
 
 static enum status
@@ -92,24 +84,26 @@ take_limit(const struct call *call, int *out, struct err *err)
 enum status
 cmd_audit_list(const struct call *call, struct err *err)
 {
-	struct audit_query query = {
-		.before = -1,
-		.tenant = command_value(call, "tenant"),
-		.actor = command_value(call, "actor"),
-		.action = command_value(call, "action"),
-		.subject = command_value(call, "subject"),
+	struct wanted wanted = {
+		.query.tenant = command_value(call, "tenant"),
+		.query.actor = command_value(call, "actor"),
+		.query.action = command_value(call, "action"),
+		.query.subject = command_value(call, "subject"),
 	};
+	const struct list list = { "audit", ask, add_page, &wanted };
 	struct session session;
 	struct out out;
-	int wanted = LIMIT_DEFAULT, result = -1;
+	int result = -1;
 
-	if (command_time(call, "since", &query.since, err) != STATUS_DONE ||
-	    command_time(call, "until", &query.until, err) != STATUS_DONE ||
-	    take_limit(call, &wanted, err) != STATUS_DONE)
+	if (command_time(call, "since", &wanted.query.since, err) !=
+		STATUS_DONE ||
+	    command_time(call, "until", &wanted.query.until, err) !=
+		STATUS_DONE ||
+	    take_limit(call, &wanted.left, err) != STATUS_DONE)
 		return STATUS_USAGE;
 	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
 	if (session_open(&session, &call->settings, err) == 0)
-		result = add_all(session.pg, &query, wanted, &out, err);
+		result = list_all(session.pg, &list, &out, err);
 	session_close(&session);
 	if (result != 0)
 		return STATUS_FAILED;

@@ -4,14 +4,13 @@
 
 #include "base/err.h"
 #include "command.h"
+#include "list.h"
 #include "out.h"
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "session.h"
 #include "store/key.h"
 #include "store/tenant.h"
-
-enum { PAGE = 200 };
 
 static void
 add(struct out *out, const struct key_row *key)
@@ -147,42 +146,34 @@ cmd_key_revoke(const struct call *call, struct err *err)
 	return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
 }
 
-/* Add the page after the id `*after`, and move it.  Returns how many rows that
- * were, -1 on failure. */
-static int
-add_page(struct pg *pg, const char *tenant, int64_t *after, struct out *out,
-    struct err *err)
+static void
+ask(struct pg_batch *batch, void *arg, int64_t from)
 {
-	struct pg_batch *batch = pg_batch_new();
-	struct pg_rows **rows;
-	struct key_row key;
-	int n = 0;
+	const char *const *tenant = arg;
 
-	if (batch == NULL)
-		return err_set(err, ERR_NOMEM, "keys");
-	key_list(batch, tenant, *after, PAGE);
-	if (pg_run(pg, batch, &rows, err) != 0)
-		return -1;
-	for (; key_read(&key, rows[0], n); n++) {
+	key_list(batch, *tenant, from, LIST_PAGE);
+}
+
+static int64_t
+add_page(struct out *out, const struct pg_rows *rows, void *arg)
+{
+	struct key_row key = { 0 };
+
+	(void)arg;
+	for (int row = 0; key_read(&key, rows, row); row++)
 		add(out, &key);
-		*after = key.id;
-	}
-	pg_rows_free(rows);
-	return n;
+	return list_next(rows, key.id);
 }
 
 static int
 add_all(struct pg *pg, const char *tenant, struct out *out, struct err *err)
 {
-	int64_t id, after = 0;
-	int n;
+	const struct list list = { "keys", ask, add_page, &tenant };
+	int64_t id;
 
 	if (tenant != NULL && tenant_find(pg, tenant, &id, err) != 0)
 		return -1;
-	do {
-		n = add_page(pg, tenant, &after, out, err);
-	} while (n == PAGE);
-	return n < 0 ? -1 : 0;
+	return list_all(pg, &list, out, err);
 }
 
 enum status

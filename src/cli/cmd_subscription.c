@@ -1,13 +1,12 @@
 #include "base/err.h"
 #include "command.h"
+#include "list.h"
 #include "out.h"
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "session.h"
 #include "store/subscription.h"
 #include "store/tenant.h"
-
-enum { PAGE = 200 };
 
 static void
 add(struct out *out, const struct subscription *s)
@@ -31,44 +30,36 @@ add(struct out *out, const struct subscription *s)
 	out_end(out);
 }
 
-/* Add the page after the id `*after`, and move it.  Returns how many rows that
- * were, -1 on failure. */
-static int
-add_page(struct pg *pg, int64_t tenant, int64_t *after, struct out *out,
-    struct err *err)
+static void
+ask(struct pg_batch *batch, void *arg, int64_t from)
 {
-	struct pg_batch *batch = pg_batch_new();
-	struct pg_rows **rows;
-	struct subscription s;
-	int n;
+	const int64_t *tenant = arg;
 
-	if (batch == NULL)
-		return err_set(err, ERR_NOMEM, "subscriptions");
-	subscription_list(batch, tenant, *after, PAGE);
-	if (pg_run(pg, batch, &rows, err) != 0)
-		return -1;
-	n = pg_count(rows[0]);
-	for (int i = 0; i < n; i++) {
-		subscription_read(&s, rows[0], i);
+	subscription_list(batch, *tenant, from, LIST_PAGE);
+}
+
+static int64_t
+add_page(struct out *out, const struct pg_rows *rows, void *arg)
+{
+	struct subscription s = { 0 };
+
+	(void)arg;
+	for (int row = 0; row < pg_count(rows); row++) {
+		subscription_read(&s, rows, row);
 		add(out, &s);
-		*after = s.id;
 	}
-	pg_rows_free(rows);
-	return n;
+	return list_next(rows, s.id);
 }
 
 static int
 add_all(struct pg *pg, const char *name, struct out *out, struct err *err)
 {
-	int64_t tenant, after = 0;
-	int n;
+	int64_t tenant;
+	const struct list list = { "subscriptions", ask, add_page, &tenant };
 
 	if (tenant_find(pg, name, &tenant, err) != 0)
 		return -1;
-	do {
-		n = add_page(pg, tenant, &after, out, err);
-	} while (n == PAGE);
-	return n < 0 ? -1 : 0;
+	return list_all(pg, &list, out, err);
 }
 
 enum status

@@ -1,12 +1,11 @@
 #include "base/err.h"
 #include "command.h"
+#include "list.h"
 #include "out.h"
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "session.h"
 #include "store/tenant.h"
-
-enum { PAGE = 200 };
 
 static void
 add(struct out *out, const struct tenant *tenant)
@@ -58,45 +57,37 @@ cmd_tenant_create(const struct call *call, struct err *err)
 	return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
 }
 
-/* Add the page after the id `*after`, and move it.  Returns how many rows that
- * were, -1 on failure. */
-static int
-add_page(struct pg *pg, int64_t *after, struct out *out, struct err *err)
+static void
+ask(struct pg_batch *batch, void *arg, int64_t from)
 {
-	struct pg_batch *batch = pg_batch_new();
-	struct pg_rows **rows;
-	struct tenant tenant;
-	int n = 0;
+	(void)arg;
+	tenant_list(batch, from, LIST_PAGE);
+}
 
-	if (batch == NULL)
-		return err_set(err, ERR_NOMEM, "tenants");
-	tenant_list(batch, *after, PAGE);
-	if (pg_run(pg, batch, &rows, err) != 0)
-		return -1;
-	for (; tenant_read(&tenant, rows[0], n); n++) {
+static int64_t
+add_page(struct out *out, const struct pg_rows *rows, void *arg)
+{
+	struct tenant tenant = { 0 };
+
+	(void)arg;
+	for (int row = 0; tenant_read(&tenant, rows, row); row++)
 		add(out, &tenant);
-		*after = tenant.id;
-	}
-	pg_rows_free(rows);
-	return n;
+	return list_next(rows, tenant.id);
 }
 
 enum status
 cmd_tenant_list(const struct call *call, struct err *err)
 {
+	const struct list list = { "tenants", ask, add_page, NULL };
 	struct session session;
 	struct out out;
-	int64_t after = 0;
-	int n = -1;
+	int result = -1;
 
 	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
-	if (session_open(&session, &call->settings, err) == 0) {
-		do {
-			n = add_page(session.pg, &after, &out, err);
-		} while (n == PAGE);
-	}
+	if (session_open(&session, &call->settings, err) == 0)
+		result = list_all(session.pg, &list, &out, err);
 	session_close(&session);
-	if (n < 0)
+	if (result != 0)
 		return STATUS_FAILED;
 	return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
 }
