@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include <openssl/types.h>
+#include <openssl/x509.h>
 
 struct err;
 struct revoked;
