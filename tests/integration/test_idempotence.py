@@ -179,6 +179,25 @@ def test_a_deadlock_is_tried_again(api, db, endpoint):
     assert db.value("SELECT count(*) FROM postrider.delivery") == 1
 
 
+def test_a_violation_that_stays_is_not_asked_about_for_ever(api, db, endpoint):
+    """An id that nobody has is taken all the same: some other key is in the way."""
+    api.subscribe(endpoint.url)
+    db.execute("ALTER TABLE postrider.event ADD data_key integer GENERATED ALWAYS AS"
+               " (CASE WHEN event_id LIKE 'bad%' THEN 1 END) STORED UNIQUE")
+    api.post("/v1/events", {"id": "bad", "type": "t", "data": 0}).expect(202)
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(
+            lambda n: (n, api.post("/v1/events", {
+                "id": f"{'bad' if n % 20 == 0 else 'good'}{n}", "type": "t", "data": n})),
+            range(100)))
+    for n, answer in answers:
+        assert answer.status == (422 if n % 20 == 0 else 202)
+    # Each bad one: six times among others, once alone.
+    failed = int(re.search(r"batches_failed_total (\d+)",
+                           api.get("/metrics").body.decode()).group(1))
+    assert 5 <= failed <= 5 * 7
+
+
 def test_a_lost_answer_to_commit_is_said_and_repeating_tells(api, db, endpoint):
     """The commit waits for a standby that is not there; then the connection is cut."""
     api.subscribe(endpoint.url)
