@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "desk.h"
+#include "gate.h"
 #include "http/server.h"
 #include "ingest.h"
-#include "routes.h"
 #include "writer.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -229,9 +229,9 @@ open_ingest(struct ingest *ingest, struct err *err)
 		.idle_timeout = IDLE_TIMEOUT,
 		.write_timeout = WRITE_TIMEOUT,
 	};
-	const struct server_events events = { .gate = routes_gate,
-		.handler = routes_handle,
-		.error = routes_refuse };
+	const struct server_events events = {
+		.gate = gate_check, .handler = gate_handle, .error = gate_refuse
+	};
 
 	if (seal_ring_read(&ingest->ring, conf->secret_key_file, err) != 0 ||
 	    auth_open(&ingest->auth, ingest, err) != 0 ||

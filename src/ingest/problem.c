@@ -1,72 +1,29 @@
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "call.h"
-#include "core/json.h"
 #include "http/server.h"
 #include "problem.h"
+#include "problem_kind.h"
+#include "put.h"
 
 enum { DETAIL_MAX = 600 };
-
-static const struct kind {
-	int status;
-	const char *name; /* of its type, after urn:postrider:problem: */
-	const char *title;
-} kinds[] = {
-	{ 400, "malformed", "The request cannot be read" },
-	{ 401, "unauthorized", "A valid key is needed" },
-	{ 403, "forbidden", "This key may not do this" },
-	{ 404, "not-found", "There is no such thing" },
-	{ 405, "method-not-allowed", "This method does not fit here" },
-	{ 408, "too-slow", "The request took too long" },
-	{ 409, "conflict", "It conflicts with what was accepted before" },
-	{ 411, "length-required", "The body's length is not given" },
-	{ 412, "stale", "It is not what it was when it was read" },
-	{ 413, "too-large", "The body is too large" },
-	{ 414, "uri-too-long", "The address is too long" },
-	{ 415, "media-type", "This media type is not taken" },
-	{ 422, "invalid", "The content is not acceptable" },
-	{ 431, "header-too-large", "The headers are too large" },
-	{ 500, "internal", "It went wrong here" },
-	{ 501, "not-implemented", "This is not implemented" },
-	{ 503, "unavailable", "Not now" },
-	{ 504, "outcome-unknown", "It is not known whether it was done" },
-	{ 505, "http-version", "This version of HTTP is not spoken" },
-};
-
-static const struct kind *
-find_kind(int status)
-{
-	static const struct kind other = { 0, "internal", "It went wrong" };
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (kinds[i].status == status)
-			return &kinds[i];
-	return &other;
-}
-
-static void
-put(struct buf *out, const char *text)
-{
-	json_quote(out, text, strlen(text));
-}
 
 static void
 put_problem(struct buf *out, int status, const char *detail)
 {
-	const struct kind *kind = find_kind(status);
+	const struct problem_kind *kind = problem_kind_of(status);
 
-	buf_puts(out, "{\"type\":\"urn:postrider:problem:");
+	buf_puts(out, "{\"type\":\"" PROBLEM_PAGES);
 	buf_puts(out, kind->name);
-	buf_puts(out, "\",\"title\":");
-	put(out, kind->title);
-	buf_printf(out, ",\"status\":%d,\"detail\":", status);
-	put(out, detail);
+	buf_puts(out, "\"");
+	put_text(out, "title", kind->title);
+	put_number(out, "status", status);
+	put_text(out, "detail", detail);
 }
 
 /* What a client needs besides the body to do better next time. */
@@ -123,8 +80,7 @@ problem_reply_at(
 	va_start(ap, format);
 	(void)vsnprintf(detail, sizeof(detail), format, ap);
 	va_end(ap);
-	buf_puts(&more, ",\"pointer\":");
-	put(&more, pointer);
+	put_text(&more, "pointer", pointer);
 	problem_reply_with(call, status, detail, &more);
 }
 

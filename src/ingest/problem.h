@@ -1,4 +1,5 @@
-/* problem: errors as RFC 9457 has them, application/problem+json. */
+/* problem: errors as RFC 9457 has them, application/problem+json.  Their types
+ * are in problem_kind.h. */
 
 #ifndef INGEST_PROBLEM_H
 #define INGEST_PROBLEM_H

@@ -23,7 +23,7 @@ def problem(answer, status):
     body = answer.expect(status)
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert body["status"] == status
-    assert body["type"].startswith("urn:postrider:problem:")
+    assert body["type"].startswith("/problems/")
     assert body["title"] and body["detail"]
     return body
 

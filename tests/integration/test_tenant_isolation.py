@@ -29,6 +29,8 @@ SUBSCRIPTION = "/v1/subscriptions/{id}"
 WHO_MAY = {
     ("GET", "/healthz"): ANYBODY,
     ("GET", "/metrics"): ANYBODY,
+    ("GET", "/openapi.json"): ANYBODY,
+    ("GET", "/problems/{id}"): ANYBODY,
     ("GET", "/readyz"): ANYBODY,
     ("POST", "/v1/events"): EVENTS,
     ("POST", "/v1/events/batch"): EVENTS,
