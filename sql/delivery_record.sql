@@ -128,22 +128,36 @@ WITH outcome AS MATERIALIZED (
       FROM outcome
      WHERE verdict = 'dead'
        AND generation IS NOT NULL
+), gone AS MATERIALIZED (
+    SELECT s.id, s.state, s.state_reason
+      FROM (SELECT DISTINCT subscription_id
+              FROM outcome
+             WHERE disables
+             ORDER BY subscription_id) o
+     CROSS JOIN LATERAL (
+           SELECT id, state, state_reason
+             FROM postrider.subscription
+            WHERE id = o.subscription_id
+              AND state IN ('active', 'paused')
+              FOR NO KEY UPDATE) s
 ), disabled AS (
     UPDATE postrider.subscription s
        SET state = 'disabled',
            state_reason = 'the receiver answered 410 Gone',
            version = version + 1,
            updated_at = statement_timestamp()
-      FROM (SELECT DISTINCT subscription_id
-              FROM outcome
-             WHERE disables
-             ORDER BY subscription_id) o
-     WHERE s.id = ANY (ARRAY[o.subscription_id])
-       AND s.state IN ('active', 'paused')
-    RETURNING s.id, s.tenant_id
+      FROM gone g
+     WHERE s.id = ANY (ARRAY[g.id])
+    RETURNING s.id, s.tenant_id, s.state, s.state_reason,
+              g.state AS state_was, g.state_reason AS reason_was
 ), noted AS (
-    INSERT INTO postrider.audit (actor, tenant_id, action, subject)
-    SELECT 'dispatch', tenant_id, 'subscription.disabled', id::text
+    INSERT INTO postrider.audit (actor, tenant_id, action, subject, detail)
+    SELECT 'dispatch', tenant_id, 'subscription.disabled', id::text,
+           jsonb_build_object(
+               'before', jsonb_build_object('state', state_was,
+                                            'state_reason', reason_was),
+               'after', jsonb_build_object('state', state,
+                                           'state_reason', state_reason))
       FROM disabled
 ), crowded AS MATERIALIZED (
     SELECT o.subscription_id

@@ -82,6 +82,7 @@ WITH judged AS MATERIALIZED (
      ORDER BY j.subscription_id
 ), held AS MATERIALIZED (
     SELECT c.*, t.rest, t.wake_at, t.circuit AS circuit_was,
+           t.failures AS failures_were,
            t.circuit_opens, t.slowed_to, t.leased_from,
            c.slow_for IS NOT NULL
            AND coalesce(t.slowed_at NOT BETWEEN c.slow_since
@@ -180,12 +181,17 @@ WITH judged AS MATERIALIZED (
       FROM next n
      WHERE t.subscription_id = ANY (ARRAY[n.subscription_id])
     RETURNING t.subscription_id, n.tenant_id, t.rest, t.wake_at, t.circuit,
-              n.circuit_was
+              t.failures, n.circuit_was, n.failures_were
 ), noted AS (
-    INSERT INTO postrider.audit (actor, tenant_id, action, subject)
+    INSERT INTO postrider.audit (actor, tenant_id, action, subject, detail)
     SELECT 'dispatch', tenant_id, 'subscription.circuit_'
            || CASE circuit WHEN 'open' THEN 'opened' ELSE 'closed' END,
-           subscription_id::text
+           subscription_id::text,
+           jsonb_build_object(
+               'before', jsonb_build_object('circuit', circuit_was,
+                                            'failures', failures_were),
+               'after', jsonb_build_object('circuit', circuit,
+                                           'failures', failures))
       FROM settled
      WHERE (circuit = 'open' AND circuit_was = 'closed')
         OR (circuit = 'closed' AND circuit_was <> 'closed')

@@ -12,7 +12,7 @@ import pytest
 
 from .api import Api
 from .daemons import Cli
-from .statement import SQL
+from .statement import SQL, record
 from .wait import until
 
 MIGRATIONS = SQL.parent / "migrations"
@@ -117,6 +117,37 @@ def test_a_policy_s_change_is_noted_too(dispatch, api, endpoint, operator):
                   "it is noted")[0]
     assert (entry["action"], entry["subject"]) == ("subscription.disabled", made)
     assert entry["source"]
+    assert entry["detail"] == {
+        "before": {"state": "active", "state_reason": None},
+        "after": {"state": "disabled", "state_reason": "the receiver answered 410 Gone"}}
+
+
+def test_a_circuit_s_change_is_noted_with_what_it_was(make_dispatch, api, endpoint, operator):
+    endpoint.script(500, 500, 200)
+    made = api.subscribe(endpoint.url, circuit_after=2, retry_base_ms=1, retry_cap_ms=1)["id"]
+    api.event(1)
+    make_dispatch(poll="50ms")
+    entries = until(lambda: (found := audit(operator, f"?subject={made}&actor=dispatch"))
+                    and len(found) == 2 and found, "it is open, and closed again")
+    assert [(entry["action"], entry["detail"]) for entry in entries[::-1]] == [
+        ("subscription.circuit_opened", {"before": {"circuit": "closed", "failures": 1},
+                                         "after": {"circuit": "open", "failures": 2}}),
+        ("subscription.circuit_closed", {"before": {"circuit": "half_open", "failures": 2},
+                                         "after": {"circuit": "closed", "failures": 0}})]
+
+
+def test_a_policy_that_waits_for_a_person_notes_what_the_person_left(queue, db, cluster, other):
+    queue.accept("gone")
+    [(lane, token, _)] = queue.claim()
+    other.execute("UPDATE postrider.subscription SET state = 'paused', state_reason = 'by hand'")
+    with cluster.connect(db.name) as one, ThreadPoolExecutor(1) as pool:
+        recorded = pool.submit(record, one, lane, token, "dead", statuses=[410], disables=True)
+        until(lambda: db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type"
+                               " = 'Lock' AND pid = %s", (one.info.backend_pid,)), "it waits")
+        other.commit()
+        recorded.result()
+    assert db.value("SELECT detail -> 'before' FROM postrider.audit") == {
+        "state": "paused", "state_reason": "by hand"}
 
 
 def test_what_is_refused_or_fails_is_not_noted(operator, db, tenant):
