@@ -13,6 +13,8 @@
 --
 -- Only one step at a time gives events deliveries that they never had: two
 -- would take the same position.  The lock is tried, so nobody waits for it.
+--
+-- As when they are made, * does not match operational events.
 
 WITH job AS MATERIALIZED (
     SELECT j.*, s.tenant_id, s.event_types, s.ordering,
@@ -76,7 +78,10 @@ WITH job AS MATERIALIZED (
                             WHERE pattern = type
                                OR (right(pattern, 1) = '*'
                                    AND starts_with(type,
-                                                   left(pattern, -1))))
+                                                   left(pattern, -1))
+                                   AND (pattern <> '*'
+                                        OR NOT starts_with(type,
+                                                           'postrider.'))))
                   END
             ORDER BY event_no
             LIMIT j.most) e

@@ -48,10 +48,13 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'SELECT', '{}',
          '{schema_migration,subscription,subscription_secret,turn,lane,replay,'
          'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
-         'retention_late}'),
+         'retention_late,subscription_pattern,operation,operation_backlog}'),
+        ('postrider_dispatch', 'SELECT', '{id,name}', '{tenant}'),
+        ('postrider_dispatch', 'SELECT',
+         '{number,at,actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'INSERT', '{}',
          '{lane,replay,delivery,attempt,dead_letter,cancelling,'
-         'retention_late}'),
+         'retention_late,operation_backlog}'),
         ('postrider_dispatch', 'INSERT',
          '{actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'UPDATE',
@@ -73,10 +76,13 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{cancelling}'),
         ('postrider_dispatch', 'UPDATE', '{event_no,late_from}',
          '{retention}'),
+        ('postrider_dispatch', 'UPDATE',
+         '{audit_number,died_in,dead_id,dead_at,backlog_id,backlog_at}',
+         '{operation}'),
         ('postrider_dispatch', 'UPDATE', '{body}', '{event}'),
         ('postrider_dispatch', 'DELETE', '{}',
          '{lane,replay,delivery,attempt,dead_letter,cancelling,'
-         'retention_late}'),
+         'retention_late,operation_backlog}'),
         ('postrider_dispatch', 'USAGE', '{}', '{position}'),
         ('postrider_reader', 'SELECT', '{}',
          '{schema_migration,deliveries,assets,backlog,dead_letters,'
@@ -88,6 +94,12 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{attempt}'),
         ('postrider_reader', 'SELECT',
          '{number,at,actor,source,tenant_id,action,subject,hash}', '{audit}')
+), used (role, functions) AS (
+    VALUES
+        ('postrider_ingest',
+         '{why,until,by_index,in_flight_limit}'::text[]),
+        ('postrider_dispatch', '{in_flight_limit,rfc3339,operation_event}'),
+        ('postrider_reader', '{why,until,by_index,in_flight_limit}')
 ), missing AS (
     SELECT w.role, w.privilege, w.columns, c.relkind, c.relname
       FROM wanted w
@@ -124,4 +136,16 @@ SELECT format('GRANT %s%s ON %s%s TO %I',
               role)
   FROM missing
  GROUP BY role, privilege, columns, relkind
+UNION ALL
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I',
+              string_agg('postrider.' || quote_ident(p.proname), ', '
+                         ORDER BY p.proname),
+              u.role)
+  FROM used u
+  JOIN pg_roles r ON r.rolname = u.role
+  JOIN pg_namespace n ON n.nspname = 'postrider'
+  JOIN pg_proc p ON p.pronamespace = n.oid
+                AND p.proname = ANY (u.functions)
+ WHERE NOT has_function_privilege(r.oid, p.oid, 'EXECUTE')
+ GROUP BY u.role
  ORDER BY remedy;

@@ -44,7 +44,8 @@ struct envelope {
  * Unknown and repeated members are refused, save inside data.  An asset of null
  * is none.  Subscriptions are ids as strings of digits ("17"), for a number of
  * 64 bits does not survive JavaScript; an empty list is refused.  A type is
- * words with dots between them, so that prefix patterns are plain.
+ * words with dots between them, so that prefix patterns are plain; one that begins
+ * with "postrider." is an operational event's, and is refused.
  *
  * The fingerprint is SHA-256 over the canonical form of type, asset, data and
  * the set of named subscriptions: what must be equal for a repeat of the id.

@@ -28,6 +28,12 @@ void chore_cancel(struct pg_batch *batch);
 void chore_forget_payload(struct pg_batch *batch, usec_t age);
 void chore_forget_log(struct pg_batch *batch, usec_t age);
 
+/*
+ * Tell whoever subscribed to it what happened: operational events.  `old` is from
+ * which age of its oldest waiting delivery on a backlog is old; 0: none is.
+ */
+void chore_tell(struct pg_batch *batch, usec_t old);
+
 void chore_read(const struct pg_rows *rows, struct chore_step *out);
 
 #endif

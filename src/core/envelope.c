@@ -16,6 +16,7 @@
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define ID_CHARACTERS LETTERS DIGITS "_:-"
 #define TYPE_CHARACTERS LETTERS DIGITS "_-"
+#define OWN_TYPES "postrider." /* migrations/0013_operations.sql */
 
 enum {
 	ID_RANDOM = 16, /* bytes in an id of our own making */
@@ -101,6 +102,10 @@ take_type(struct envelope *out, const struct json_slice *value, struct err *err)
 		return err_set(err, ERR_REFUSED,
 		    "must be words of letters, digits, \"_\" and \"-\" with "
 		    "dots between them");
+	if (strncmp(out->type, OWN_TYPES, strlen(OWN_TYPES)) == 0)
+		return err_set(err, ERR_REFUSED,
+		    "must not begin with \"" OWN_TYPES
+		    "\": such events are Postrider's own");
 	return 0;
 }
 

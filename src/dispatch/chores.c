@@ -23,7 +23,14 @@ enum { RESTS = 5 }; /* times as long as the step that went before */
 
 #define NEVER INT64_MAX
 
-enum chore { CHORE_CANCEL, CHORE_REPLAY, CHORE_PAYLOAD, CHORE_LOG, NCHORES };
+enum chore {
+	CHORE_CANCEL,
+	CHORE_REPLAY,
+	CHORE_PAYLOAD,
+	CHORE_LOG,
+	CHORE_TELL,
+	NCHORES,
+};
 
 /* Those whose work is announced when it is made. */
 static const bool is_announced[NCHORES] = {
@@ -92,6 +99,7 @@ chores_start(struct chores *chores)
 
 	chores->at[CHORE_CANCEL] = at;
 	chores->at[CHORE_REPLAY] = at;
+	chores->at[CHORE_TELL] = at;
 	if (chores->conf->retention_payload > 0)
 		chores->at[CHORE_PAYLOAD] = at;
 	if (chores->conf->retention_log > 0)
@@ -124,6 +132,9 @@ chores_put(struct chores *chores, struct pg_batch *batch)
 		break;
 	case CHORE_LOG:
 		chore_forget_log(batch, conf->retention_log);
+		break;
+	case CHORE_TELL:
+		chore_tell(batch, conf->backlog_old);
 		break;
 	case NCHORES:
 		break;

@@ -31,6 +31,7 @@ struct sender;
 struct worker_conf {
 	char *allow_hosts;
 	bool any_port;
+	usec_t backlog_old; /* 0: none is */
 	int64_t batch; /* most lanes in one claim, outcomes in one record */
 	char *ca_file;
 	char *revoked_file;

@@ -9,7 +9,14 @@ enum {
 	CANCEL_LANES = 100,
 	CANCEL_DELIVERIES = 200,
 	FORGET_ROWS = 200, /* events and deliveries together */
+	TELL_ENTRIES = 200, /* of the audit */
+	TELL_DEAD = 1000, /* what a look finds is one event a subscription */
+	TELL_BACKLOGS = 200,
 };
+
+/* Between two looks that find dead letters, and between two rounds. */
+#define TELL_DEAD_EVERY (60 * USEC_PER_SEC)
+#define TELL_BACKLOGS_EVERY (10 * USEC_PER_SEC)
 
 void
 chore_cancel(struct pg_batch *batch)
@@ -73,6 +80,26 @@ chore_forget_log(struct pg_batch *batch, usec_t age)
 	pg_call(batch, STMT_RETENTION_LOG);
 	pg_int(batch, FORGET_ROWS);
 	next(batch, "log", age);
+	pg_commit(batch);
+}
+
+void
+chore_tell(struct pg_batch *batch, usec_t old)
+{
+	pg_begin(batch);
+	pg_call(batch, STMT_OPERATION_TAKE);
+	pg_int(batch, TELL_ENTRIES);
+	pg_call(batch, STMT_OPERATION_DEAD);
+	pg_int(batch, TELL_DEAD);
+	pg_bigint(batch, TELL_DEAD_EVERY);
+	pg_call(batch, STMT_OPERATION_BACKLOG);
+	pg_bigint(batch, old);
+	pg_int(batch, TELL_BACKLOGS);
+	pg_bigint(batch, TELL_BACKLOGS_EVERY);
+	pg_call(batch, STMT_OPERATION_ACCEPT);
+	pg_call(batch, STMT_OPERATION_SHARE);
+	pg_call(batch, STMT_OPERATION_READY);
+	pg_call(batch, STMT_OPERATION_NEXT);
 	pg_commit(batch);
 }
 

@@ -95,12 +95,12 @@ KINDS = (many_waiting, much_of_all)
 class Explainer:
     """Runs statements under EXPLAIN, in transactions that are not kept."""
 
-    def __init__(self, connection):
+    def __init__(self, connection, statements=STATEMENTS):
         self.connection = connection
         self.touched = {}  # pages, by transaction and statement
         for name, value in settings():
             connection.execute(f"SET {name} = {value}")
-        for name in STATEMENTS:
+        for name in statements:
             connection.execute(
                 f"PREPARE {name} AS {(ROOT / 'sql' / f'{name}.sql').read_text()}")
 

@@ -143,6 +143,8 @@ static const struct refusal {
 	{ TYPE("\"a:b\""), "/type", "with dots between" },
 	{ TYPE("\"\xc3\xa9\""), "/type", "with dots between" },
 	{ TYPE("\"a\\u0000\""), "/type", "control characters" },
+	{ TYPE("\"postrider.x\""), "/type", "Postrider's own" },
+	{ TYPE("\"\\u0070ostrider.x.y\""), "/type", "Postrider's own" },
 	{ ASSET("1"), "/asset", "must be a string" },
 	{ ASSET("false"), "/asset", "must be a string" },
 	{ ASSET("\"\""), "/asset", "1 to 256 bytes" },
