@@ -286,6 +286,11 @@ GRANTS = """
       FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a
      WHERE c.relnamespace = 'postrider'::regnamespace AND NOT t.attisdropped
        AND a.grantee::regrole::text IN ('postrider_ingest', 'postrider_dispatch')
+     UNION ALL
+    SELECT a.grantee::regrole::text, a.privilege_type, p.proname, ''
+      FROM pg_proc p, aclexplode(p.proacl) a
+     WHERE p.pronamespace = 'postrider'::regnamespace
+       AND a.grantee::regrole::text IN ('postrider_ingest', 'postrider_dispatch')
      ORDER BY 1, 2, 3, 4"""
 
 
@@ -296,6 +301,7 @@ def test_a_doctor_knows_every_right_that_the_programs_have(cli, db):
         db.execute(f"REVOKE ALL ON SCHEMA postrider FROM {role}")
         db.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA postrider FROM {role}")
         db.execute(f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA postrider FROM {role}")
+        db.execute(f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA postrider FROM {role}")
     assert db.rows(GRANTS) == []
     status, said = complaints(cli)
     assert status == 1 and {check for check, _ in said} == {"rights"}
@@ -307,8 +313,9 @@ def test_a_doctor_knows_every_right_that_the_programs_have(cli, db):
 
 @pytest.mark.parametrize("role", ["postrider_ingest", "postrider_dispatch"])
 def test_a_doctor_finds_each_right_that_is_gone(cli, db, role):
+    own = {"postrider_ingest": "why", "postrider_dispatch": "operation_event"}[role]
     for right in ("USAGE ON SCHEMA postrider", "SELECT ON postrider.lane",
-                  "INSERT ON postrider.delivery"):
+                  "INSERT ON postrider.delivery", f"EXECUTE ON FUNCTION postrider.{own}"):
         db.execute(f"REVOKE {right} FROM {role}")
         assert complaints(cli) == (1, [("rights", f"missing: run `GRANT {right} TO {role}`")])
         db.execute(f"GRANT {right} TO {role}")
