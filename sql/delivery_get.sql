@@ -11,7 +11,7 @@
 --
 -- What it says of the delivery is what the view `deliveries` says.
 
-SELECT e.event_id, e.type, e.asset,
+SELECT d.id, e.event_id, e.type, e.asset,
        CASE
            WHEN d.state <> 'pending'                    THEN d.state
            WHEN l.head_id = d.id AND l.leased_at IS NOT NULL

@@ -63,28 +63,11 @@ add_page(struct out *out, const struct pg_rows *rows, void *arg)
 	                                : audit_more_before(rows);
 }
 
-static enum status
-take_limit(const struct call *call, int *out, struct err *err)
-{
-	const char *text = command_value(call, "limit");
-	char *end;
-	long limit = LIMIT_DEFAULT;
-
-	errno = 0;
-	if (text != NULL)
-		limit = strtol(text, &end, 10);
-	if (text != NULL &&
-	    (errno != 0 || *end != '\0' || limit < 1 || limit > LIMIT_MAX))
-		return command_misused(
-		    call, err, "--limit is a number from 1 to 1000000");
-	*out = (int)limit;
-	return STATUS_DONE;
-}
-
 enum status
 cmd_audit_list(const struct call *call, struct err *err)
 {
 	struct wanted wanted = {
+		.left = LIMIT_DEFAULT,
 		.query.tenant = command_value(call, "tenant"),
 		.query.actor = command_value(call, "actor"),
 		.query.action = command_value(call, "action"),
@@ -99,7 +82,8 @@ cmd_audit_list(const struct call *call, struct err *err)
 		STATUS_DONE ||
 	    command_time(call, "until", &wanted.query.until, err) !=
 		STATUS_DONE ||
-	    take_limit(call, &wanted.left, err) != STATUS_DONE)
+	    command_number(call, "limit", LIMIT_MAX, &wanted.left, err) !=
+		STATUS_DONE)
 		return STATUS_USAGE;
 	out_init(&out, OUT_LIST, command_value(call, "json") != NULL);
 	if (session_open(&session, &call->settings, err) == 0)

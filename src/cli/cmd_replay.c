@@ -1,6 +1,3 @@
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -241,24 +238,6 @@ cmd_replay_list(const struct call *call, struct err *err)
 	return status == STATUS_DONE ? run(&request, err) : status;
 }
 
-static int
-take_rate(const struct call *call, int *out)
-{
-	const char *text = command_value(call, "rate");
-	char *end;
-	long rate;
-
-	*out = 0;
-	if (text == NULL)
-		return 0;
-	errno = 0;
-	rate = strtol(text, &end, 10);
-	if (errno != 0 || *end != '\0' || rate < 1 || rate > REPLAY_RATE_MAX)
-		return -1;
-	*out = (int)rate;
-	return 0;
-}
-
 static enum status
 start(const struct call *call, const char *what, struct err *err)
 {
@@ -280,9 +259,9 @@ start(const struct call *call, const char *what, struct err *err)
 	if (order->until >= 0 && order->until <= order->since)
 		return command_misused(
 		    call, err, "--until must be after --since");
-	if (take_rate(call, &order->rate_per_second) != 0)
-		return command_misused(
-		    call, err, "--rate is a number from 1 to 10000");
+	if (command_number(call, "rate", REPLAY_RATE_MAX,
+		&order->rate_per_second, err) != STATUS_DONE)
+		return STATUS_USAGE;
 	return run(&request, err);
 }
 

@@ -242,6 +242,27 @@ command_time(
 	    call, err, "a time is written as 2026-01-31T12:00:00Z");
 }
 
+enum status
+command_number(const struct call *call, const char *option, int max, int *out,
+    struct err *err)
+{
+	const char *text = command_value(call, option);
+	char why[64], *end;
+	long number;
+
+	if (text == NULL)
+		return STATUS_DONE;
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (errno != 0 || *end != '\0' || number < 1 || number > max) {
+		(void)snprintf(why, sizeof(why),
+		    "--%s is a number from 1 to %d", option, max);
+		return command_misused(call, err, why);
+	}
+	*out = (int)number;
+	return STATUS_DONE;
+}
+
 void
 command_usage(FILE *out, const struct command *command)
 {

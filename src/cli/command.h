@@ -103,11 +103,17 @@ enum status command_second_id(
 enum status command_time(
     const struct call *call, const char *option, usec_t *out, struct err *err);
 
+/* Read an option that is a number from 1 to `max`; `*out` stays as it is if it was
+ * not given.  Returns as the last. */
+enum status command_number(const struct call *call, const char *option, int max,
+    int *out, struct err *err);
+
 /* The command in one line, as "key revoke ID [--json]". */
 void command_usage(FILE *out, const struct command *command);
 
 enum status cmd_audit_list(const struct call *call, struct err *err);
 enum status cmd_audit_verify(const struct call *call, struct err *err);
+enum status cmd_deliveries(const struct call *call, struct err *err);
 enum status cmd_doctor(const struct call *call, struct err *err);
 enum status cmd_help(const struct call *call, struct err *err);
 enum status cmd_key_create(const struct call *call, struct err *err);

@@ -4,8 +4,8 @@
 
 #include "base/err.h"
 #include "core/json.h"
+#include "core/utf8.h"
 #include "json_walk.h"
-#include "utf8.h"
 
 /* A text on its way to being known as JSON. */
 struct scan {

@@ -2,8 +2,8 @@
 
 #include "base/buf.h"
 #include "core/json.h"
+#include "core/utf8.h"
 #include "json_walk.h"
-#include "utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "utf8.h"
+#include "core/utf8.h"
 
 enum { REPLACEMENT = 0xfffd };
 

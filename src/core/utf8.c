@@ -1,4 +1,4 @@
-#include "utf8.h"
+#include "core/utf8.h"
 
 /* How long a character is that begins with `lead`; 0 if none does. */
 static size_t

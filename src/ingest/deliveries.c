@@ -1,14 +1,16 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "call.h"
 #include "core/json.h"
 #include "deliveries.h"
-#include "pg/pg.h"
+#include "page.h"
 #include "pg/row.h"
 #include "problem.h"
 #include "put.h"
-#include "store/stmt.h"
+#include "query.h"
+#include "store/delivery_log.h"
 
 enum { ATTEMPTS_SHOWN = 1000 };
 
@@ -118,46 +120,54 @@ put_history(struct shown *shown)
 	buf_puts(shown->out, "]");
 }
 
-/* The ids of the path, which named it. */
 static void
-put_delivery(
-    struct buf *out, const struct call *call, const struct pg_rows *rows)
+put_status(struct buf *out, const char *name, int status)
 {
-	struct shown shown = { .out = out, .rows = rows };
-	int generation = pg_read_int(rows, 0, "generation");
+	if (status < 0)
+		put_json(out, name, "null");
+	else
+		put_number(out, name, status);
+}
 
-	buf_puts(out, "{");
-	put_id(out, "id", call_inner_id(call));
-	put_id(out, "subscription_id", call_id(call));
-	put_words(&shown, "event_id");
-	put_words(&shown, "type");
-	put_words(&shown, "asset");
-	put_words(&shown, "state");
-	put_words(&shown, "why");
-	put_moment(&shown, "until");
-	put_id(out, "behind", pg_read_bigint(rows, 0, "behind"));
-	put_number(out, "generation", generation);
-	put_bool(out, "replayed", generation > 1);
-	put_count(&shown, "attempts", "attempts");
-	put_count(&shown, "status", "status");
-	put_moment(&shown, "accepted_at");
-	put_moment(&shown, "finished_at");
-	put_bool(out, "payload_purged", pg_read_bool(rows, 0, "is_purged"));
-	put_history(&shown);
-	buf_puts(out, "}");
+/* What a list and the detail have in common. */
+static void
+put_entry(struct buf *out, int64_t subscription_id,
+    const struct delivery_entry *entry)
+{
+	put_id(out, "id", entry->id);
+	put_id(out, "subscription_id", subscription_id);
+	put_text(out, "event_id", entry->event_id);
+	put_text(out, "type", entry->type);
+	put_text(out, "asset", entry->asset);
+	put_text(out, "state", entry->state);
+	put_text(out, "why", entry->why);
+	put_time(out, "until", entry->until);
+	put_id(out, "behind", entry->behind);
+	put_number(out, "generation", entry->generation);
+	put_bool(out, "replayed", entry->generation > 1);
+	put_number(out, "attempts", entry->attempts);
+	put_status(out, "status", entry->status);
+	put_time(out, "accepted_at", entry->accepted_at);
+	put_time(out, "finished_at", entry->finished_at);
+	put_bool(out, "payload_purged", entry->is_purged);
 }
 
 static void
 on_got(struct call *call, struct pg_rows *const *rows)
 {
+	struct delivery_entry entry;
 	struct buf body = { 0 };
+	struct shown shown = { .out = &body, .rows = rows[0] };
 
-	if (pg_count(rows[0]) == 0) {
+	if (!delivery_log_read(&entry, rows[0], 0)) {
 		problem_reply(
 		    call, 404, "this subscription has no such delivery");
 		return;
 	}
-	put_delivery(&body, call, rows[0]);
+	buf_puts(&body, "{");
+	put_entry(&body, call_id(call), &entry);
+	put_history(&shown);
+	buf_puts(&body, "}");
 	call_json(call, 200, &body);
 }
 
@@ -168,10 +178,109 @@ deliveries_get(struct call *call)
 
 	if (batch == NULL)
 		return;
-	pg_call(batch, STMT_DELIVERY_GET);
-	pg_bigint(batch, call->key.tenant_id);
-	pg_bigint(batch, call_id(call));
-	pg_bigint(batch, call_inner_id(call));
-	pg_int(batch, ATTEMPTS_SHOWN);
+	delivery_log_get(batch, call->key.tenant_id, call_id(call),
+	    call_inner_id(call), ATTEMPTS_SHOWN);
 	call_ask(call, batch, on_got);
+}
+
+enum {
+	STATE = PAGE_ITEMS,
+	TYPE,
+	ASSET,
+	EVENT,
+	SINCE,
+	UNTIL,
+	NITEMS,
+};
+
+/* What is asked for; the texts of `query` lend from `items`. */
+struct asked {
+	struct query_item items[NITEMS];
+	struct delivery_query query;
+};
+
+static int
+read_asked(struct asked *asked, struct call *call, struct err *err)
+{
+	struct query_item *items = asked->items;
+	struct delivery_query *query = &asked->query;
+
+	*asked = (struct asked){
+		.items = { [STATE] = { .name = "state" },
+		    [TYPE] = { .name = "type" },
+		    [ASSET] = { .name = "asset", .is_text = true },
+		    [EVENT] = { .name = "event" },
+		    [SINCE] = { .name = "since" },
+		    [UNTIL] = { .name = "until" } },
+		.query = { .tenant_id = call->key.tenant_id,
+		    .subscription_id = call_id(call),
+		    .since = -1,
+		    .until = -1 },
+	};
+	if (page_read(call, "after", items, NITEMS, err) != 0 ||
+	    query_time(&items[SINCE], &query->since, err) != 0 ||
+	    query_time(&items[UNTIL], &query->until, err) != 0)
+		return -1;
+	query->after = call->page.from;
+	query->limit = call->page.limit;
+	query->state = query_text(&items[STATE]);
+	query->type = query_text(&items[TYPE]);
+	query->asset = query_text(&items[ASSET]);
+	query->event_id = query_text(&items[EVENT]);
+	return query->state == NULL
+	           ? 0
+	           : delivery_log_check_state(query->state, err);
+}
+
+static void
+put_page(struct buf *out, int64_t subscription_id, const struct pg_rows *rows)
+{
+	struct delivery_entry entry;
+
+	put_name(out, "deliveries");
+	buf_puts(out, "[");
+	for (int n = 0; delivery_log_read(&entry, rows, n); n++) {
+		buf_puts(out, n == 0 ? "{" : ",{");
+		put_entry(out, subscription_id, &entry);
+		put_status(
+		    out, "last_status", delivery_log_last_status(rows, n));
+		put_text(out, "last_error", delivery_log_last_error(rows, n));
+		buf_puts(out, "}");
+	}
+	buf_puts(out, "]");
+}
+
+static void
+on_listed(struct call *call, struct pg_rows *const *rows)
+{
+	struct buf body = { 0 };
+
+	if (pg_count(rows[0]) == 0) {
+		problem_reply(call, 404, "there is no such subscription");
+		return;
+	}
+	buf_puts(&body, "{");
+	put_page(&body, call_id(call), rows[0]);
+	put_id(&body, "next_after",
+	    delivery_log_more_after(rows[0], call->page.limit));
+	buf_puts(&body, "}");
+	call_json(call, 200, &body);
+}
+
+void
+deliveries_list(struct call *call)
+{
+	struct pg_batch *batch;
+	struct asked asked;
+	struct err err;
+
+	if (read_asked(&asked, call, &err) != 0) {
+		problem_reply(call, 400, "%s", err.text);
+		return;
+	}
+	batch = call_batch(call);
+	if (batch == NULL)
+		return;
+	delivery_log_list(batch, &asked.query);
+	call_ask(call, batch, on_listed);
 }

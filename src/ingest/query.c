@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "call.h"
 #include "core/rfc3339.h"
+#include "core/utf8.h"
 #include "query.h"
 
 static struct query_item *
@@ -33,8 +34,29 @@ refuse_name(const struct query_item *items, size_t n, struct err *err)
 	return -1;
 }
 
-/* Nothing that can be asked for has a space or more than ASCII.  A "+" is
- * itself: it stands in times. */
+static bool
+may_hold(const struct query_item *item, int c)
+{
+	if (c == 0x7f)
+		return false;
+	return item->is_text ? c >= ' ' : c > ' ' && c <= '~';
+}
+
+static bool
+is_utf8(const char *text, size_t left)
+{
+	while (left > 0) {
+		size_t len = utf8_len(text, left);
+
+		if (len == 0)
+			return false;
+		text += len;
+		left -= len;
+	}
+	return true;
+}
+
+/* A "+" is itself: it stands in times. */
 static int
 take_value(
     struct query_item *item, const char *text, size_t len, struct err *err)
@@ -48,13 +70,15 @@ take_value(
 			c = call_escaped(&text[i]);
 			i += 2;
 		}
-		if (c <= ' ' || c > '~')
+		if (!may_hold(item, c))
 			return err_set(err, ERR_REFUSED,
 			    "%s: there can be no such value", item->name);
 		item->value[n++] = (char)c;
 	}
 	if (n > QUERY_VALUE_MAX)
 		return err_set(err, ERR_REFUSED, "%s: too long", item->name);
+	if (!is_utf8(item->value, n))
+		return err_set(err, ERR_REFUSED, "%s: want UTF-8", item->name);
 	item->value[n] = '\0';
 	item->is_given = true;
 	return 0;

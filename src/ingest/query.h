@@ -13,9 +13,11 @@ struct err;
 
 enum { QUERY_VALUE_MAX = 256 };
 
-/* One `name=value` that may be given. */
+/* One `name=value` that may be given: without a space and in ASCII, or any
+ * text. */
 struct query_item {
 	const char *name;
+	bool is_text;
 	bool is_given;
 	char value[QUERY_VALUE_MAX + 1]; /* %XX undone */
 };

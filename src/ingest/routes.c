@@ -70,6 +70,8 @@ static const struct route routes[] = {
 	{ ROUTE("POST", "/v1/subscriptions/{id}/rotate-signing-key",
 	      subscription_changes_rotate_key),
 	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/subscriptions/{id}/deliveries", deliveries_list),
+	    .roles = READ_KEYS, .is_fresh = true, .has_query = true },
 	{ ROUTE(
 	      "GET", "/v1/subscriptions/{id}/deliveries/{id}", deliveries_get),
 	    .roles = READ_KEYS, .is_fresh = true },

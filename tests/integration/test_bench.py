@@ -209,6 +209,7 @@ BENCHMARKS = {
     "flat_cost": "--rows 2000 --shape ready",
     "isolation": "--requests 20 --subscriptions 2 --seconds 1 --rounds 1",
     "retention": "--rows 300 --slice 3 --rate 20 --seconds 3",
+    "log": "--rows 3000",
 }
 
 

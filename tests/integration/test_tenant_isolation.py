@@ -46,6 +46,7 @@ WHO_MAY = {
     ("POST", f"{SUBSCRIPTION}/enable"): ADMINS,
     ("POST", f"{SUBSCRIPTION}/rotate-secret"): ADMINS,
     ("POST", f"{SUBSCRIPTION}/rotate-signing-key"): ADMINS,
+    ("GET", f"{SUBSCRIPTION}/deliveries"): READS,
     ("GET", f"{SUBSCRIPTION}/deliveries/{{id}}"): READS,
     ("POST", f"{SUBSCRIPTION}/deliveries/{{id}}/retry"): ADMINS,
     ("POST", f"{SUBSCRIPTION}/deliveries/{{id}}/discard"): ADMINS,
