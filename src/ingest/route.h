@@ -14,8 +14,8 @@ struct route {
 	void (*handle)(struct call *call);
 	const char *type; /* of the body that it takes; NULL for none */
 	const char *gives; /* the type of its answer; NULL is JSON */
-	bool has_query; /* the handler reads it; else there may be none */
 	unsigned roles; /* who may; 0: everybody, without a key */
+	bool has_query; /* the handler reads it; else there may be none */
 	bool is_fresh; /* the key is looked up each time */
 	bool is_large; /* its body may have max_batch_bytes */
 };

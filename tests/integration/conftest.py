@@ -1,16 +1,19 @@
 """What every test of the whole system is given."""
 
+import collections
 import secrets
 import subprocess
 
 import pytest
 
 from .daemons import Cli, Dispatch, Ingest, Receiver
+from .described import DescribedApi
 from .endpoint import Endpoint
 from .postgres import Cluster
 from .replaying import Queue
 
 programs_key = pytest.StashKey()
+answers_seen = collections.Counter()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -185,5 +188,5 @@ def admin_key(cli, tenant):
 
 @pytest.fixture
 def api(ingest, admin_key):
-    """Ingest's API, as the tenant's admin."""
-    return ingest.api(admin_key)
+    """Ingest's API, as the tenant's admin; answers have to be as they are described."""
+    return DescribedApi(ingest.api(admin_key), answers_seen)

@@ -1,5 +1,7 @@
 """The API's description of itself, and whether a real answer is as it says."""
 
+import collections
+import functools
 import json
 import re
 from pathlib import Path
@@ -15,11 +17,19 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 # What the server adds to every answer, which OpenAPI leaves to HTTP.
 OF_HTTP = {"date", "content-type", "content-length", "connection"}
 
+# Of answers of one status from one route: more of them say no more, and cost time.
+HELD_MOST = 100
+
 
 class Description:
     def __init__(self, document=None):
         self.document = document or json.loads(PATH.read_text())
         self.resolver = RefResolver("", self.document)
+        self.operations = self._read_operations()
+        # A path without parameters comes before one that has some.
+        self._patterns = sorted(
+            ((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))), method, path)
+             for method, path in self.operations), key=lambda row: row[2].count("{"))
 
     def resolve(self, thing):
         """What a $ref leads to; anything else is itself."""
@@ -27,7 +37,7 @@ class Description:
             thing = self.resolver.resolve(thing["$ref"])[1]
         return thing
 
-    def operations(self):
+    def _read_operations(self):
         """(method, path): operation, with the path's parameters among its own."""
         found = {}
         for path, item in self.document["paths"].items():
@@ -40,14 +50,10 @@ class Description:
         return found
 
     def find(self, method, path):
-        """The (method, path) as the description has them, None if it has not.
-
-        A path without parameters comes before one that has some.
-        """
+        """The (method, path) as the description has them, None if it has not."""
         method = "GET" if method == "HEAD" else method
-        for named in sorted(self.document["paths"], key=lambda path: path.count("{")):
-            pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(named))
-            if re.fullmatch(pattern, path) and method.lower() in self.document["paths"][named]:
+        for pattern, has, named in self._patterns:
+            if has == method and pattern.fullmatch(path):
                 return method, named
         return None
 
@@ -61,7 +67,7 @@ class Description:
 
     def judge(self, route, answer, is_head=False):
         """What of an answer is not as described, a line each."""
-        responses = self.operations()[route]["responses"]
+        responses = self.operations[route]["responses"]
         response = responses.get(str(answer.status))
         if response is None and answer.status >= 400:
             response = responses.get("default")
@@ -104,7 +110,7 @@ class Description:
 
     def judge_request(self, route, query, headers, body):
         """What of a request that was taken is not as described."""
-        operation = self.operations()[route]
+        operation = self.operations[route]
         parameters = {(p["in"], p["name"].lower()): p for p in operation["parameters"]}
         wrong = []
         for name, value in parse_qsl(query, keep_blank_values=True):
@@ -127,29 +133,35 @@ class Description:
         return wrong
 
 
-class DescribedApi(Api):
-    """Every call is held against the description; `seen` has what came."""
+@functools.cache
+def ours():
+    """The description in the sources."""
+    return Description()
 
-    def __init__(self, api, description, seen):
-        super().__init__(api.port, api.key)
-        self.description = description
+
+class DescribedApi(Api):
+    """Calls are held against the description; `seen` counts what came."""
+
+    def __init__(self, api, seen):
+        super().__init__(api.port, api.key, api.host, api.seconds)
         self.seen = seen
 
     def call(self, method, path, body=None, headers=None):
         answer = super().call(method, path, body, headers)
         where = urlsplit(path)
-        route = self.description.find(method, where.path)
-        if route is None:
-            assert answer.status in (404, 405), f"{method} {path} is not described"
+        route = ours().find(method, where.path)
+        if route is None:  # test_openapi says it of a route that is not described
             return answer
-        wrong = self.description.judge(route, answer, method == "HEAD")
+        self.seen[*route, str(answer.status)] += 1
+        if self.seen[*route, str(answer.status)] > HELD_MOST:
+            return answer
+        wrong = ours().judge(route, answer, method == "HEAD")
         if answer.status < 300:
-            wrong += self.description.judge_request(route, where.query, headers or {}, body)
+            wrong += ours().judge_request(route, where.query, headers or {}, body)
         assert not wrong, "\n".join(
             (f"{method} {path} answered {answer.status}, and src/ingest/openapi.json says"
              f" something else at paths, {route[1]}, {method.lower()}:", *wrong))
-        self.seen.add((*route, str(answer.status)))
         return answer
 
     def as_key(self, key):
-        return DescribedApi(Api(self.port, key), self.description, self.seen)
+        return DescribedApi(Api(self.port, key, self.host, self.seconds), self.seen)

@@ -1,9 +1,9 @@
 """/openapi.json describes what the program does: all of it, and nothing else."""
 
+import collections
 import json
 import re
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from pathlib import Path
 
@@ -11,16 +11,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from .api import Answer, Api
-from .described import METHODS, PATH, Description, DescribedApi
+from .described import METHODS, PATH, DescribedApi, ours
 from .test_tenant_isolation import ROUTES, WHO_MAY
 from .wait import until
 
 SOURCES = Path(__file__).parents[2] / "src"
-DESCRIPTION = Description()
-OPERATIONS = DESCRIPTION.operations()
+DESCRIPTION = ours()
+OPERATIONS = DESCRIPTION.operations
 NOWHERE = "7777777"
 
-# Met by tests of their own below, since they need the database to be away.
+# 503 has a test of its own below, 504 is in test_idempotence.
 OF_TROUBLE = {"503", "504"}
 
 
@@ -336,7 +336,7 @@ class World:
     """The program, its keys, and what was seen of it."""
 
     def __init__(self, ingest, cli, admin_key):
-        self.seen = set()
+        self.seen = collections.Counter()
         self.admin = self.api(ingest, admin_key)
         self.keys = {"admin": admin_key}
         for role in ("publisher", "viewer", "operator"):
@@ -346,7 +346,7 @@ class World:
         self.operator = self.admin.as_key(self.keys["operator"])
 
     def api(self, ingest, key):
-        return DescribedApi(ingest.api(key), DESCRIPTION, self.seen)
+        return DescribedApi(ingest.api(key), self.seen)
 
     def refusals(self, tag):
         """Every call of a tag is made in each way that the description says is refused."""
@@ -628,6 +628,26 @@ def test_each_path_says_which_methods_it_has(ingest):
             answer = ingest.api(None).call(method, path)
             check_problem(answer, 405)
             assert set(answer.headers["Allow"].split(", ")) == has
+
+
+def test_without_the_database_each_route_says_so_as_described(world, cluster):
+    cluster.stop()
+    try:
+        until(lambda: world.nobody.get("/readyz").status == 503, "it is not ready")
+        for (method, path), operation in OPERATIONS.items():
+            if not operation["security"]:
+                continue
+            (media, content), = operation.get("requestBody", {}).get(
+                "content", {None: {"examples": {"none": {"value": None}}}}).items()
+            body = next(iter(content["examples"].values()))["value"]
+            answer = world.admin.call(
+                method, re.sub(r"\{\w+\}", "1", path),
+                body.encode() if isinstance(body, str) else body,
+                {"Content-Type": media} if media else {})
+            check_problem(answer, 503)
+            assert answer.headers["Retry-After"] == "1"
+    finally:
+        cluster.start()
 
 
 def test_what_goes_wrong_here_is_a_problem_too(world, db):
