@@ -8,7 +8,8 @@ WITH wanted (role, privilege, columns, relations) AS (
     VALUES
         ('postrider_ingest', 'SELECT', '{}'::text[],
          '{schema_migration,tenant,api_key,subscription,subscription_pattern,'
-         'turn,lane,event,delivery,attempt,dead_letter,replay,replay_job,audit}'
+         'turn,lane,event,delivery,attempt,dead_letter,replay,replay_job,audit,'
+         'history,history_count,history_progress,history_reach}'
          ::text[]),
         ('postrider_ingest', 'INSERT', '{}',
          '{subscription,subscription_pattern,subscription_secret,turn,lane,'
@@ -48,13 +49,14 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'SELECT', '{}',
          '{schema_migration,subscription,subscription_secret,turn,lane,replay,'
          'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
-         'retention_late,subscription_pattern,operation,operation_backlog}'),
+         'retention_late,subscription_pattern,operation,operation_backlog,'
+         'history_count,history_progress}'),
         ('postrider_dispatch', 'SELECT', '{id,name}', '{tenant}'),
         ('postrider_dispatch', 'SELECT',
          '{number,at,actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'INSERT', '{}',
          '{lane,replay,delivery,attempt,dead_letter,cancelling,'
-         'retention_late,operation_backlog}'),
+         'retention_late,operation_backlog,history_count}'),
         ('postrider_dispatch', 'INSERT',
          '{actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'UPDATE',
@@ -79,18 +81,25 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'UPDATE',
          '{audit_number,died_in,dead_id,dead_at,backlog_id,backlog_at}',
          '{operation}'),
+        ('postrider_dispatch', 'UPDATE',
+         '{delivered,failed,dead,attempt_times,delivery_times}',
+         '{history_count}'),
+        ('postrider_dispatch', 'UPDATE',
+         '{counted_until,watched_at,watched_xid,minutes_from,quarters_from}',
+         '{history_progress}'),
         ('postrider_dispatch', 'UPDATE', '{body}', '{event}'),
         ('postrider_dispatch', 'DELETE', '{}',
          '{lane,replay,delivery,attempt,dead_letter,cancelling,'
-         'retention_late,operation_backlog}'),
+         'retention_late,operation_backlog,history_count}'),
         ('postrider_dispatch', 'USAGE', '{}', '{position}'),
         ('postrider_reader', 'SELECT', '{}',
          '{schema_migration,deliveries,assets,backlog,dead_letters,'
          'endpoint_health,stuck,replay,replay_job,cancelling,retention,'
-         'retention_late}'),
+         'retention_late,history,history_progress,history_reach}'),
         ('postrider_reader', 'SELECT',
          '{delivery_id,started_at,duration_us,generation,attempt,status,ended,'
-         'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us}',
+         'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us,'
+         'recorded_at}',
          '{attempt}'),
         ('postrider_reader', 'SELECT',
          '{number,at,actor,source,tenant_id,action,subject,hash}', '{audit}')

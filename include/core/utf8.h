@@ -3,6 +3,7 @@
 #ifndef CORE_UTF8_H
 #define CORE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,9 @@
  * begin with; 0 if it is cut short, overlong, a surrogate or past U+10FFFF.
  */
 size_t utf8_len(const char *text, size_t left);
+
+/* True if all of it is well-formed. */
+bool utf8_is_valid(const char *text, size_t len);
 
 /* Read the well-formed character at `*text`, and step over it. */
 uint32_t utf8_get(const char **text);

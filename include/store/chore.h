@@ -34,6 +34,9 @@ void chore_forget_log(struct pg_batch *batch, usec_t age);
  */
 void chore_tell(struct pg_batch *batch, usec_t old);
 
+/* Count attempts into the history, and forget what of it is old. */
+void chore_history(struct pg_batch *batch);
+
 void chore_read(const struct pg_rows *rows, struct chore_step *out);
 
 #endif

@@ -42,6 +42,20 @@ utf8_len(const char *text, size_t left)
 	}
 }
 
+bool
+utf8_is_valid(const char *text, size_t len)
+{
+	while (len > 0) {
+		size_t n = utf8_len(text, len);
+
+		if (n == 0)
+			return false;
+		text += n;
+		len -= n;
+	}
+	return true;
+}
+
 uint32_t
 utf8_get(const char **text)
 {

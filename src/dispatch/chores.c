@@ -29,6 +29,7 @@ enum chore {
 	CHORE_PAYLOAD,
 	CHORE_LOG,
 	CHORE_TELL,
+	CHORE_HISTORY,
 	NCHORES,
 };
 
@@ -100,6 +101,7 @@ chores_start(struct chores *chores)
 	chores->at[CHORE_CANCEL] = at;
 	chores->at[CHORE_REPLAY] = at;
 	chores->at[CHORE_TELL] = at;
+	chores->at[CHORE_HISTORY] = at;
 	if (chores->conf->retention_payload > 0)
 		chores->at[CHORE_PAYLOAD] = at;
 	if (chores->conf->retention_log > 0)
@@ -135,6 +137,9 @@ chores_put(struct chores *chores, struct pg_batch *batch)
 		break;
 	case CHORE_TELL:
 		chore_tell(batch, conf->backlog_old);
+		break;
+	case CHORE_HISTORY:
+		chore_history(batch);
 		break;
 	case NCHORES:
 		break;

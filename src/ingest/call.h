@@ -23,7 +23,10 @@ struct pg_rows;
 struct request;
 struct route;
 
-enum { CALL_ID_MAX = 128 };
+enum {
+	CALL_ID_MAX = 128,
+	CALL_NAME_MAX = 256, /* octets of an asset */
+};
 
 /* Goes on with a call when the database has answered: one entry a statement. */
 typedef void call_told_fn(struct call *call, struct pg_rows *const *rows);
@@ -34,7 +37,7 @@ struct call {
 	struct request *request;
 	const struct route *route; /* NULL if it fits none */
 	struct key key; /* who asks, where the route takes a key */
-	char id[CALL_ID_MAX + 1]; /* what stands for {id} in the path */
+	char id[CALL_NAME_MAX + 1]; /* what stands for {id}, or {asset} */
 	char inner_id[CALL_ID_MAX + 1]; /* and for a second {id} */
 	struct page page; /* if page_read() was called */
 	call_told_fn *told; /* while the database is asked */

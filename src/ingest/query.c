@@ -6,6 +6,7 @@
 #include "call.h"
 #include "core/rfc3339.h"
 #include "core/utf8.h"
+#include "pg/pg.h"
 #include "query.h"
 
 static struct query_item *
@@ -42,20 +43,6 @@ may_hold(const struct query_item *item, int c)
 	return item->is_text ? c >= ' ' : c > ' ' && c <= '~';
 }
 
-static bool
-is_utf8(const char *text, size_t left)
-{
-	while (left > 0) {
-		size_t len = utf8_len(text, left);
-
-		if (len == 0)
-			return false;
-		text += len;
-		left -= len;
-	}
-	return true;
-}
-
 /* A "+" is itself: it stands in times. */
 static int
 take_value(
@@ -77,7 +64,7 @@ take_value(
 	}
 	if (n > QUERY_VALUE_MAX)
 		return err_set(err, ERR_REFUSED, "%s: too long", item->name);
-	if (!is_utf8(item->value, n))
+	if (!utf8_is_valid(item->value, n))
 		return err_set(err, ERR_REFUSED, "%s: want UTF-8", item->name);
 	item->value[n] = '\0';
 	item->is_given = true;
@@ -150,4 +137,13 @@ const char *
 query_text(const struct query_item *item)
 {
 	return item->is_given ? item->value : NULL;
+}
+
+void
+query_put_id(struct pg_batch *batch, int64_t id)
+{
+	if (id < 0)
+		pg_null(batch);
+	else
+		pg_bigint(batch, id);
 }

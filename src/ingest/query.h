@@ -10,6 +10,7 @@
 #include "base/clock.h"
 
 struct err;
+struct pg_batch;
 
 enum { QUERY_VALUE_MAX = 256 };
 
@@ -35,5 +36,9 @@ int query_time(const struct query_item *item, usec_t *out, struct err *err);
 
 /* Its text; NULL if it was not given. */
 const char *query_text(const struct query_item *item);
+
+/* Put a number that query_number() left below 0, if it was not given, into a
+ * batch: null then. */
+void query_put_id(struct pg_batch *batch, int64_t id);
 
 #endif

@@ -10,7 +10,7 @@ struct call;
 
 struct route {
 	const char *method;
-	const char *path; /* {id}, twice at most, stands for one segment */
+	const char *path; /* {id}, or {asset}: one segment; twice at most */
 	void (*handle)(struct call *call);
 	const char *type; /* of the body that it takes; NULL for none */
 	const char *gives; /* the type of its answer; NULL is JSON */

@@ -1,9 +1,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "assets.h"
 #include "audit.h"
 #include "base/buf.h"
 #include "call.h"
+#include "dead_letters.h"
 #include "deliveries.h"
 #include "events.h"
 #include "http/server.h"
@@ -14,6 +16,7 @@
 #include "replays.h"
 #include "route.h"
 #include "routes.h"
+#include "state.h"
 #include "subscription_changes.h"
 #include "subscriptions.h"
 #include "tenants.h"
@@ -24,6 +27,7 @@
 
 #define POST_KEYS (1u << KEY_PUBLISHER | 1u << KEY_ADMIN)
 #define READ_KEYS (1u << KEY_VIEWER | 1u << KEY_ADMIN)
+#define STATE_KEYS (READ_KEYS | 1u << KEY_OPERATOR)
 #define ADMIN_KEYS (1u << KEY_ADMIN)
 #define OPERATOR_KEYS (1u << KEY_OPERATOR)
 
@@ -92,6 +96,14 @@ static const struct route routes[] = {
 	{ ROUTE(
 	      "DELETE", "/v1/subscriptions/{id}/replays/{id}", replays_delete),
 	    .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("GET", "/v1/assets/{asset}", assets_get), .roles = READ_KEYS,
+	    .is_fresh = true, .has_query = true },
+	{ ROUTE("GET", "/v1/dead-letters", dead_letters_get),
+	    .roles = READ_KEYS, .is_fresh = true, .has_query = true },
+	{ ROUTE("GET", "/v1/state", state_get), .roles = STATE_KEYS,
+	    .is_fresh = true, .has_query = true },
+	{ ROUTE("GET", "/v1/state/history", state_get_history),
+	    .roles = STATE_KEYS, .is_fresh = true, .has_query = true },
 	{ ROUTE("GET", "/v1/audit", audit_get), .roles = OPERATOR_KEYS,
 	    .is_fresh = true, .has_query = true },
 	{ ROUTE("GET", "/v1/keys", keys_list), .roles = OPERATOR_KEYS,
@@ -136,18 +148,18 @@ routes_path(size_t index)
 	return index == NROUTES ? "" : NULL;
 }
 
-/* Take one segment, undoing %XX, which some clients make of ":".  An id of ours
- * has no character that an id may not have.  Returns where it ends; NULL if it
- * is none. */
+/* Take one segment of up to `max` octets, undoing %XX: clients make it of ":",
+ * and of all that an asset may have, "/" among it.  No NUL: nothing has one.
+ * Returns where it ends; NULL if it is none. */
 static const char *
-take_id(char out[CALL_ID_MAX + 1], const char *text)
+take_segment(char *out, size_t max, const char *text)
 {
 	size_t len = 0;
 
 	for (; *text != '\0' && *text != '/'; text++, len++) {
 		char c = *text;
 
-		if (len == CALL_ID_MAX)
+		if (len == max)
 			return NULL;
 		if (c == '%') {
 			int octet = call_escaped(text);
@@ -168,7 +180,7 @@ static bool
 fits(const struct route *route, const char *path, struct call *call)
 {
 	const char *want = route->path;
-	char *id = call->id;
+	char *out = call->id;
 
 	while (*want != '\0') {
 		if (*want != '{') {
@@ -176,11 +188,12 @@ fits(const struct route *route, const char *path, struct call *call)
 				return false;
 			continue;
 		}
-		path = take_id(id, path);
+		path = take_segment(
+		    out, want[1] == 'i' ? CALL_ID_MAX : CALL_NAME_MAX, path);
 		if (path == NULL)
 			return false;
-		want += strlen("{id}");
-		id = call->inner_id;
+		want = strchr(want, '}') + 1;
+		out = call->inner_id;
 	}
 	return *path == '\0';
 }

@@ -12,11 +12,18 @@ enum {
 	TELL_ENTRIES = 200, /* of the audit */
 	TELL_DEAD = 1000, /* what a look finds is one event a subscription */
 	TELL_BACKLOGS = 200,
+	HISTORY_ROWS = 300, /* attempts, and as many old rows */
 };
 
 /* Between two looks that find dead letters, and between two rounds. */
 #define TELL_DEAD_EVERY (60 * USEC_PER_SEC)
 #define TELL_BACKLOGS_EVERY (10 * USEC_PER_SEC)
+
+/* How long the history keeps minutes and quarters of an hour, and how often it
+ * is looked after while there is something to count. */
+#define MINUTES_AGE (2 * 3600 * USEC_PER_SEC)
+#define QUARTERS_AGE (3 * 86400 * USEC_PER_SEC)
+#define HISTORY_EVERY USEC_PER_SEC
 
 void
 chore_cancel(struct pg_batch *batch)
@@ -101,6 +108,16 @@ chore_tell(struct pg_batch *batch, usec_t old)
 	pg_call(batch, STMT_OPERATION_READY);
 	pg_call(batch, STMT_OPERATION_NEXT);
 	pg_commit(batch);
+}
+
+void
+chore_history(struct pg_batch *batch)
+{
+	pg_call(batch, STMT_HISTORY_STEP);
+	pg_int(batch, HISTORY_ROWS);
+	pg_bigint(batch, MINUTES_AGE);
+	pg_bigint(batch, QUARTERS_AGE);
+	pg_bigint(batch, HISTORY_EVERY);
 }
 
 void

@@ -55,6 +55,10 @@ WHO_MAY = {
     ("GET", f"{SUBSCRIPTION}/replays"): READS,
     ("GET", f"{SUBSCRIPTION}/replays/{{id}}"): READS,
     ("DELETE", f"{SUBSCRIPTION}/replays/{{id}}"): ADMINS,
+    ("GET", "/v1/assets/{asset}"): READS,
+    ("GET", "/v1/dead-letters"): READS,
+    ("GET", "/v1/state"): READS | OPERATORS,
+    ("GET", "/v1/state/history"): READS | OPERATORS,
     ("GET", "/v1/audit"): OPERATORS,
     ("GET", "/v1/keys"): OPERATORS,
     ("POST", "/v1/keys"): OPERATORS,
@@ -90,7 +94,8 @@ def call(api, route, *ids, **how):
     for each in ids:
         path = path.replace("{id}", each, 1)
     headers = {"Content-Type": "application/x-ndjson"} if path.endswith("/batch") else {}
-    return api.call(method, path.replace("{id}", NOWHERE), BODIES.get(route), headers=headers)
+    path = path.replace("{id}", NOWHERE).replace("{asset}", "nothing")
+    return api.call(method, path, BODIES.get(route), headers=headers)
 
 
 def seen(answer):
