@@ -26,7 +26,7 @@ OF_TROUBLE = {"503", "504"}
 
 def nameless(path):
     """A path as the program's table has it."""
-    return re.sub(r"\{\w+\}", "{id}", path)
+    return re.sub(r"\{(?!asset\})\w+\}", "{id}", path)
 
 
 BY_ROUTE = {(method, nameless(path)): operation
@@ -519,6 +519,34 @@ def test_deliveries_and_replays_are_as_described(world, make_endpoint, dispatch)
     for tag in ("deliveries", "replays"):
         world.refusals(tag)
         world.has_seen_all(tag)
+
+
+def test_the_state_is_as_described(world, make_endpoint, dispatch, db):
+    api = world.admin
+    ids = []
+    for words in (200, "hang"), (404,), (503,):
+        endpoint = make_endpoint()
+        endpoint.script(*words)
+        ids.append(api.subscribe(endpoint.url, on_dead="hold", timeout_ms=5000,
+                                 retry_base_ms=60000)["id"])
+    for n in range(3):
+        api.event(n, asset="a/b")
+    until(lambda: {e["subscription_id"]: e["why"] for e in api.get("/v1/state").expect(200)[
+        "endpoints"]} == dict(zip(ids, ("in flight", "held", "retry"))), "each waits")
+    until(lambda: api.get("/v1/state").expect(200)["recent"]["dead"], "it is counted", seconds=20)
+    assert len(api.get("/v1/assets/a%2Fb").expect(200)["lanes"]) == 3
+    api.get(f"/v1/assets/a%2Fb?subscription={ids[0]}&limit=1").expect(200)
+    assert api.get("/v1/dead-letters").expect(200)["groups"]
+    api.get(f"/v1/dead-letters?subscription={ids[0]}&reason=x%20y").expect(200)
+    for span in "hour", "day":
+        api.get(f"/v1/state/history?span={span}&subscription={ids[0]}").expect(200)
+        world.operator.get(f"/v1/state/history?span={span}&tenant=acme").expect(200)
+    world.operator.get("/v1/state?tenant=acme&limit=1").expect(200)
+    for path in ("/v1/assets/a?limit=0", "/v1/dead-letters?subscription=x", "/v1/state?limit=0",
+                 "/v1/state/history?span=year"):
+        api.get(path).expect(400)
+    world.refusals("state")
+    world.has_seen_all("state")
 
 
 def test_what_operators_see_is_as_described(world, api):
