@@ -341,6 +341,19 @@ def test_more_than_a_step_comes_to_is_told_in_steps(step, queue, db):
     assert [data["count"] for _, data in bodies(db)] == [1000, 1000, 500]
 
 
+def test_deaths_of_a_minute_are_one_event(step, queue, db):
+    queue.die("first")
+    step()
+    queue.die("second", "third")
+    step()
+    assert [data["count"] for _, data in bodies(db)] == [1]
+    db.execute("UPDATE postrider.operation SET dead_at = dead_at - interval '61 seconds'")
+    step()
+    assert [data["count"] for _, data in bodies(db)] == [1, 2]
+    step()
+    assert told(db) == 2
+
+
 def test_an_id_that_somebody_took_is_passed_over(step, queue, db):
     number = db.value("SELECT number FROM postrider.audit_head") + 1
     queue.accept_for_nobody(f"postrider:audit:{number}")
