@@ -25,10 +25,12 @@ GRANT SELECT (recorded_at) ON postrider.attempt TO postrider_reader;
 -- than two days.
 
 CREATE FUNCTION postrider.histogram_bin(us double precision)
-RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
-           WHEN us < 100 THEN 1
-           ELSE least(2 + floor(2 * ln(us / 100) / ln(2::double precision)), 64)
+           WHEN us < 100
+           THEN 1
+           WHEN us >= 100
+           THEN least(2 + floor(2 * ln(us / 100) / ln(2::double precision)), 64)
        END::integer;
 
 CREATE FUNCTION postrider.histogram(bins integer[])
@@ -201,6 +203,18 @@ SELECT CASE
 COMMENT ON VIEW postrider.history_reach IS
     'all that was recorded before is in the history';
 
+
+REVOKE ALL ON FUNCTION postrider.histogram_bin, postrider.histogram,
+                       postrider.histogram_sum, postrider.histogram_ms,
+                       postrider.histogram_json
+  FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postrider.histogram_bin, postrider.histogram,
+                          postrider.histogram_sum
+   TO postrider_dispatch;
+GRANT EXECUTE ON FUNCTION postrider.histogram_sum, postrider.histogram_ms,
+                          postrider.histogram_json
+   TO postrider_ingest;
+GRANT EXECUTE ON FUNCTION postrider.histogram_ms TO postrider_reader;
 
 GRANT SELECT ON postrider.history, postrider.history_progress,
                 postrider.history_reach

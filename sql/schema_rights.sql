@@ -106,9 +106,13 @@ WITH wanted (role, privilege, columns, relations) AS (
 ), used (role, functions) AS (
     VALUES
         ('postrider_ingest',
-         '{why,until,by_index,in_flight_limit}'::text[]),
-        ('postrider_dispatch', '{in_flight_limit,rfc3339,operation_event}'),
-        ('postrider_reader', '{why,until,by_index,in_flight_limit}')
+         '{why,until,by_index,in_flight_limit,histogram_sum,histogram_ms,'
+         'histogram_json}'::text[]),
+        ('postrider_dispatch',
+         '{in_flight_limit,rfc3339,operation_event,histogram_bin,histogram,'
+         'histogram_sum}'),
+        ('postrider_reader',
+         '{why,until,by_index,in_flight_limit,histogram_ms}')
 ), missing AS (
     SELECT w.role, w.privilege, w.columns, c.relkind, c.relname
       FROM wanted w

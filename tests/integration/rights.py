@@ -8,7 +8,7 @@ COLUMNS = {
     "assets": "subscription_id tenant asset delivery_id event_id type accepted_at state why until"
               " attempts behind replays dead_reason due_at leased_at lease_until lease_worker",
     "attempt": "delivery_id started_at duration_us generation attempt status ended worker remote"
-               " reason dns_us connect_us tls_us wait_us receive_us headers excerpt",
+               " reason dns_us connect_us tls_us wait_us receive_us headers excerpt recorded_at",
     "audit": "id at actor tenant_id action subject detail number source hash",
     "audit_head": "is_only number hash at",
     "backlog": "subscription_id tenant url why until first_due_at oldest_accepted_at due later"
@@ -25,6 +25,12 @@ COLUMNS = {
                        " success last_error last_error_at later dead in_flight in_flight_limit"
                        " rate_per_second slowed_to slowed_until",
     "event": "event_no tenant_id accepted_at fan_out event_id type asset fingerprint body named",
+    "history": "seconds at tenant_id tenant subscription_id delivered failed dead success"
+               " attempt_p50 attempt_p95 attempt_p99 delivery_p50 delivery_p95 delivery_p99",
+    "history_count": "subscription_id seconds at tenant_id delivered failed dead attempt_times"
+                     " delivery_times",
+    "history_progress": "is_only counted_until watched_at watched_xid minutes_from quarters_from",
+    "history_reach": "until",
     "lane": "id subscription_id head_id tail_id head_event_no due_at lease_until lease_token"
             " attempts asset lease_worker look_at leased_at resume_id resume_at",
     "operation": "is_only audit_number died_in dead_id dead_at backlog_id backlog_at",
@@ -48,7 +54,8 @@ COLUMNS = {
             " due_from leased_from swept_at entered_at slowed_to slowed_at",
 }
 
-VIEWS = ("assets", "backlog", "dead_letters", "deliveries", "endpoint_health", "stuck")
+VIEWS = ("assets", "backlog", "dead_letters", "deliveries", "endpoint_health", "history",
+         "history_reach", "stuck")
 
 NOTE = "actor tenant_id action subject detail"
 
@@ -64,6 +71,8 @@ TABLES = {
         "delivery": {"SELECT": ALL, "INSERT": ALL,
                      "UPDATE": "lane_id finished_at generation attempts status state"},
         "event": {"SELECT": ALL, "INSERT": ALL, "UPDATE": "named"},
+        "history_count": {"SELECT": ALL},
+        "history_progress": {"SELECT": ALL},
         "lane": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                  "UPDATE": "head_id head_event_no tail_id resume_id resume_at due_at attempts"},
         "replay": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
@@ -93,6 +102,11 @@ TABLES = {
         "delivery": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                      "UPDATE": "lane_id finished_at generation attempts status state"},
         "event": {"SELECT": ALL, "UPDATE": "body"},
+        "history_count": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
+                          "UPDATE": "delivered failed dead attempt_times delivery_times"},
+        "history_progress": {"SELECT": ALL,
+                             "UPDATE": "counted_until watched_at watched_xid minutes_from"
+                                       " quarters_from"},
         "lane": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                  "UPDATE": "head_id head_event_no tail_id resume_id resume_at due_at lease_until"
                            " lease_token look_at leased_at attempts lease_worker"},
@@ -118,9 +132,10 @@ TABLES = {
         **{view: {"SELECT": ALL} for view in VIEWS},
         "attempt": {"SELECT": "delivery_id started_at duration_us generation attempt status ended"
                               " worker remote reason dns_us connect_us tls_us wait_us"
-                              " receive_us"},
+                              " receive_us recorded_at"},
         "audit": {"SELECT": "number at actor source tenant_id action subject hash"},
         "cancelling": {"SELECT": ALL},
+        "history_progress": {"SELECT": ALL},
         "replay": {"SELECT": ALL},
         "replay_job": {"SELECT": ALL},
         "retention": {"SELECT": ALL},
@@ -148,6 +163,11 @@ FUNCTIONS = {
     "audit_link": set(),
     "audit_refuse": set(),
     "by_index": {"postrider_ingest", "postrider_reader"},
+    "histogram": {"postrider_dispatch"},
+    "histogram_bin": {"postrider_dispatch"},
+    "histogram_json": {"postrider_ingest"},
+    "histogram_ms": {"postrider_ingest", "postrider_reader"},
+    "histogram_sum": {"postrider_ingest", "postrider_dispatch"},
     "in_flight_limit": {"postrider_ingest", "postrider_dispatch", "postrider_reader"},
     "operation_event": {"postrider_dispatch"},
     "refuse_another_body": set(),
