@@ -185,7 +185,8 @@ def test_each_role_can_draw_and_call_what_is_written_down(role, db, may):
         assert not may(role, f"SELECT setval('postrider.{sequence}', 1)"), sequence
     for function, types in db.rows("SELECT proname, oidvectortypes(proargtypes) FROM pg_proc"
                                    " WHERE pronamespace = 'postrider'::regnamespace"):
-        nulls = ", ".join(f"NULL::{type.replace('anyelement', 'text')}"
+        # Of a constant a planner may know what comes of it, and not ask for the right.
+        nulls = ", ".join(f"(SELECT NULL::{type.replace('anyelement', 'text')})"
                           for type in types.split(", ") if type)
         assert may(role, f"SELECT postrider.{function}({nulls})") \
             == (role in rights.FUNCTIONS[function]), function
