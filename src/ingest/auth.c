@@ -123,7 +123,8 @@ admit(struct call *call, const struct key *key, unsigned roles,
 static void
 refuse_key(struct call *call)
 {
-	problem_reply(call, 401, "this key is not valid");
+	problem_reply(call, 401,
+	    "this key is not valid: it is unknown, revoked or expired");
 }
 
 static void

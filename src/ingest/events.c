@@ -68,14 +68,17 @@ on_posted(struct post *post, const struct err *err)
 		break;
 	case OUTBOX_CONFLICT:
 		problem_reply_at(call, 409, "/id",
-		    "another event was accepted under the id \"%s\"", ev->id);
+		    "another event was accepted under the id \"%s\": give "
+		    "this one an id of its own",
+		    ev->id);
 		break;
 	case OUTBOX_NOBODY:
 		problem_reply_at(call, 422, "/subscriptions",
 		    "there is no subscription \"%lld\"", (long long)ev->nobody);
 		break;
 	case OUTBOX_REVOKED:
-		problem_reply(call, 401, "this key is not valid");
+		problem_reply(
+		    call, 401, "this key was revoked, or has expired");
 		break;
 	case OUTBOX_OPEN:
 	case OUTBOX_LATER:

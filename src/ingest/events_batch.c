@@ -141,7 +141,8 @@ judge(struct faults *faults, size_t line, const struct outbox_event *ev)
 	switch (ev->outcome) {
 	case OUTBOX_CONFLICT:
 		add_fault(faults, line, 409, "/id",
-		    "another event was accepted under this id");
+		    "another event was accepted under this id: give "
+		    "this one an id of its own");
 		break;
 	case OUTBOX_NOBODY:
 		(void)snprintf(detail, sizeof(detail),
@@ -149,7 +150,8 @@ judge(struct faults *faults, size_t line, const struct outbox_event *ev)
 		add_fault(faults, line, 422, "/subscriptions", detail);
 		break;
 	case OUTBOX_REVOKED:
-		add_fault(faults, line, 401, "", "the key is not valid");
+		add_fault(faults, line, 401, "",
+		    "this key was revoked, or has expired");
 		break;
 	case OUTBOX_LATER:
 		add_fault(faults, line, 503, "", "try again in a moment");

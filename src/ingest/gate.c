@@ -23,7 +23,8 @@ refuse_route(struct call *call)
 		request_add_header(call->request, "Allow", buf_text(&allow));
 		problem_reply(call, 405, "use %s", buf_text(&allow));
 	} else {
-		problem_reply(call, 404, "there is nothing at this address");
+		problem_reply(call, 404,
+		    "there is nothing at this address: see /openapi.json");
 	}
 	buf_fini(&allow);
 }
@@ -109,7 +110,8 @@ refuse(struct call *call, enum fault fault)
 		    call, 401, "send the header `Authorization: Bearer KEY`");
 		break;
 	case HAS_QUERY:
-		problem_reply(call, 400, "this address takes no query");
+		problem_reply(
+		    call, 400, "this address takes no query: leave it out");
 		break;
 	case WRONG_TYPE:
 		problem_reply(call, 415, "send it as %s", call->route->type);
@@ -171,7 +173,8 @@ gate_handle(void *arg, struct request *request)
 	if (call == NULL)
 		request_reply(request, 503, NULL, NULL, 0);
 	else if (has_vain_body(call))
-		problem_reply(call, 400, "this address takes no body");
+		problem_reply(
+		    call, 400, "this address takes no body: leave it out");
 	else if (call->route->roles == 0)
 		pass(call);
 	else

@@ -100,9 +100,12 @@ metrics_readyz(struct call *call)
 	struct buf body = { 0 };
 
 	if (call->ingest->is_stopping) {
-		problem_reply(call, 503, "stopping");
+		problem_reply(call, 503,
+		    "it is stopping: ask another one, or try again in a "
+		    "moment");
 	} else if (!ingest_is_ready(call->ingest)) {
-		problem_reply(call, 503, "the database is away");
+		problem_reply(
+		    call, 503, "the database is away: try again in a moment");
 	} else {
 		buf_puts(&body, "{\"status\":\"ready\"}");
 		call_json(call, 200, &body);

@@ -42,8 +42,8 @@ on_created(struct call *call, struct pg_rows *const *rows)
 	if (tenant_read(&tenant, rows[0], 0))
 		reply_tenant(call, 201, &tenant);
 	else
-		problem_reply(
-		    call, 409, "there is a tenant of this name already");
+		problem_reply(call, 409,
+		    "there is a tenant of this name already: choose another");
 }
 
 static void
