@@ -20,6 +20,7 @@
 struct err;
 
 enum {
+	ENVELOPE_TEXT_MAX = 65536, /* octets that whoever takes events takes */
 	ENVELOPE_ID_MAX = 128, /* [A-Za-z0-9_:-] */
 	ENVELOPE_TYPE_MAX = 256, /* words of [A-Za-z0-9_-] with dots between */
 	ENVELOPE_ASSET_MAX = 256, /* bytes of UTF-8, no control characters */

@@ -33,6 +33,7 @@ enum {
 	 * type with thousands of subscribers makes no endless transaction. */
 	OUTBOX_DELIVERIES_MAX = 20000,
 	OUTBOX_FINGERPRINT = 32,
+	OUTBOX_NO_KEY = 0, /* no key of the API: who posts has the database */
 };
 
 enum outbox_outcome {
@@ -47,7 +48,7 @@ enum outbox_outcome {
 
 struct outbox_event {
 	/* What is given.  It must stay as it is while the outbox is open. */
-	int64_t key_id;
+	int64_t key_id; /* or OUTBOX_NO_KEY */
 	int64_t tenant_id;
 	const char *id;
 	const char *type;

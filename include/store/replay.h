@@ -22,6 +22,8 @@
 
 #include "base/clock.h"
 
+struct err;
+struct pg;
 struct pg_batch;
 struct pg_rows;
 
@@ -101,6 +103,10 @@ void replay_cancel(struct pg_batch *batch, const struct replay_asked *asked);
  * that reads false says that there is none. */
 bool replay_job_read(
     struct replay_job *out, const struct pg_rows *rows, int row);
+
+/* For the command: from where to where `reached` goes. */
+int replay_span(struct pg *pg, const struct replay_job *job, int64_t *first,
+    int64_t *last, struct err *err);
 
 /*
  * One whole transaction for the next step of a replay, if one is due.  The last

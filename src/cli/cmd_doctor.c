@@ -57,6 +57,7 @@ check_store(struct doctor *doctor, struct pg *pg, const struct seal_ring *ring)
 	else
 		doctor_report(doctor, "secrets", SKIPPED,
 		    "there is no key to open them with");
+	doctor_check_names(doctor, pg);
 	doctor_check_lanes(doctor, pg);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "command.h"
+#include "out.h"
 
 static const char intro[] =
     "postrider COMMAND [OPERAND] [OPTION...] [SETTING...]\n"
@@ -51,8 +52,14 @@ cmd_none(const struct call *call, struct err *err)
 enum status
 cmd_version(const struct call *call, struct err *err)
 {
-	(void)call;
-	(void)err;
-	(void)printf("postrider %s\n", POSTRIDER_VERSION);
-	return STATUS_DONE;
+	struct out out;
+
+	if (command_value(call, "json") == NULL) {
+		(void)printf("postrider %s\n", POSTRIDER_VERSION);
+		return STATUS_DONE;
+	}
+	out_init(&out, OUT_RECORD, true);
+	out_text(&out, "version", POSTRIDER_VERSION);
+	out_end(&out);
+	return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
 }

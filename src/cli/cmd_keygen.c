@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "command.h"
+#include "out.h"
 #include "core/seal.h"
 
 enum {
@@ -198,12 +199,20 @@ cmd_keygen(const struct call *call, struct err *err)
 	const char *path = call->operand;
 	bool is_added = command_value(call, "add") != NULL;
 	struct text text = { .len = 0 };
+	struct out out;
 	int result;
 
 	result = is_added ? add_to(&text, path, err) : make(&text, path, err);
 	OPENSSL_cleanse(&text, sizeof(text));
 	if (result != 0)
 		return STATUS_FAILED;
+	if (command_value(call, "json") != NULL) {
+		out_init(&out, OUT_RECORD, true);
+		out_text(&out, "file", path);
+		out_bool(&out, "added", is_added);
+		out_end(&out);
+		return out_print(&out, err) == 0 ? STATUS_DONE : STATUS_FAILED;
+	}
 	if (is_added)
 		(void)printf(
 		    "Put a new key first in %s.  Give the file to every "

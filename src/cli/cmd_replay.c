@@ -1,10 +1,14 @@
+#include <inttypes.h>
 #include <string.h>
+
+#include <event2/event.h>
 
 #include "base/err.h"
 #include "command.h"
 #include "out.h"
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "progress.h"
 #include "session.h"
 #include "store/replay.h"
 
@@ -40,6 +44,105 @@ exchange(struct pg *pg, const struct request *request, struct out *out,
 	return result;
 }
 
+static void
+add_job(struct out *out, const struct replay_job *job)
+{
+	out_id(out, "id", job->id);
+	out_text(out, "what", job->what);
+	out_text(out, "state", job->state);
+	out_time(out, "since", job->since);
+	out_time(out, "until", job->until);
+	out_number(out, "rate_per_second", job->rate_per_second);
+	out_number(out, "examined", job->examined);
+	out_number(out, "replayed", job->replayed);
+	out_number(out, "refused", job->refused);
+	out_text(out, "created_by", job->created_by);
+	out_time(out, "created_at", job->created_at);
+	out_time(out, "finished_at", job->finished_at);
+	out_end(out);
+}
+
+/* How a replay is now. */
+static int
+look(struct pg *pg, const struct request *request, struct pg_rows ***rows,
+    struct replay_job *job, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "replay");
+	replay_get(batch, &request->asked);
+	if (pg_run(pg, batch, rows, err) != 0)
+		return -1;
+	if (replay_job_read(job, (*rows)[0], 0))
+		return 0;
+	pg_rows_free(*rows);
+	(void)err_set(err, ERR_REFUSED, "there is no such replay any more");
+	return -1;
+}
+
+/* Wait until it is over, and add how it ended. */
+static int
+wait_for(struct session *session, const struct request *request,
+    const struct replay_job *begun, struct out *out, struct err *err)
+{
+	const struct timeval pause = { .tv_usec = 500000 };
+	struct progress progress;
+	struct pg_rows **rows;
+	struct replay_job job;
+	bool is_over = false;
+	int64_t first, last;
+
+	if (replay_span(session->pg, begun, &first, &last, err) != 0)
+		return -1;
+	progress_begin(&progress);
+	while (!is_over) {
+		if (look(session->pg, request, &rows, &job, err) != 0)
+			break;
+		is_over = strcmp(job.state, "running") != 0;
+		progress_draw(&progress,
+		    strcmp(job.state, "done") == 0 ? 1 : job.reached - first,
+		    strcmp(job.state, "done") == 0 ? 1 : last - first + 1,
+		    "%" PRId64 " replayed", job.replayed);
+		if (is_over)
+			add_job(out, &job);
+		pg_rows_free(rows);
+		if (!is_over) {
+			(void)event_base_loopexit(session->loop, &pause);
+			(void)event_base_dispatch(session->loop);
+		}
+	}
+	progress_end(&progress);
+	return is_over ? 0 : -1;
+}
+
+/* Begin one, and come back when it is over.  Whoever does not wait so long leaves
+ * it running. */
+static int
+start_and_wait(struct session *session, struct request *request,
+    struct out *out, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct replay_job job;
+	struct pg_rows **rows;
+	int result;
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "replay");
+	request->put(batch, request);
+	if (pg_run(session->pg, batch, &rows, err) != 0)
+		return -1;
+	if (replay_job_read(&job, rows[request->rows], 0)) {
+		request->asked.id = job.id;
+		result = wait_for(session, request, &job, out, err);
+	} else {
+		result =
+		    err_set(err, ERR_REFUSED, "there is no such subscription");
+	}
+	pg_rows_free(rows);
+	return result;
+}
+
 static enum status
 run(struct request *request, struct err *err)
 {
@@ -51,7 +154,9 @@ run(struct request *request, struct err *err)
 	request->asked.actor = "cli";
 	out_init(&out, request->shape, command_value(call, "json") != NULL);
 	if (session_open(&session, &call->settings, err) == 0)
-		result = exchange(session.pg, request, &out, err);
+		result = command_value(call, "wait") == NULL
+		             ? exchange(session.pg, request, &out, err)
+		             : start_and_wait(&session, request, &out, err);
 	session_close(&session);
 	if (result != 0)
 		return STATUS_FAILED;
@@ -142,24 +247,6 @@ cmd_replay_discard(const struct call *call, struct err *err)
 	enum status status = take_ids(&request, err);
 
 	return status == STATUS_DONE ? run(&request, err) : status;
-}
-
-static void
-add_job(struct out *out, const struct replay_job *job)
-{
-	out_id(out, "id", job->id);
-	out_text(out, "what", job->what);
-	out_text(out, "state", job->state);
-	out_time(out, "since", job->since);
-	out_time(out, "until", job->until);
-	out_number(out, "rate_per_second", job->rate_per_second);
-	out_number(out, "examined", job->examined);
-	out_number(out, "replayed", job->replayed);
-	out_number(out, "refused", job->refused);
-	out_text(out, "created_by", job->created_by);
-	out_time(out, "created_at", job->created_at);
-	out_time(out, "finished_at", job->finished_at);
-	out_end(out);
 }
 
 static int

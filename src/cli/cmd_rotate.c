@@ -1,13 +1,12 @@
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "command.h"
 #include "core/sign.h"
 #include "core/sign_key.h"
+#include "input.h"
 #include "out.h"
 #include "pg/pg.h"
 #include "session.h"
@@ -30,36 +29,12 @@ struct rotation {
 	struct buf text; /* the secret as it is shown */
 };
 
-/* Read what is left of a file, up to `max` bytes. */
-static int
-read_all(struct buf *out, int fd, size_t max)
-{
-	ssize_t n;
-
-	do {
-		char *at = buf_grow(out, max);
-
-		if (at == NULL)
-			return -1;
-		n = read(fd, at, max);
-		out->len -= max - (n > 0 ? (size_t)n : 0);
-	} while (n > 0 && out->len < max);
-	return n < 0 ? -1 : 0;
-}
-
-/* One line from the file at `path`; "-" is the standard input. */
+/* One line. */
 static int
 read_secret(struct buf *out, const char *path, struct err *err)
 {
-	bool is_input = strcmp(path, "-") == 0;
-	int fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	int result = 0;
+	int result = input_read(out, path, SECRET_TEXT_MAX, err);
 
-	if (fd < 0 || read_all(out, fd, SECRET_TEXT_MAX) != 0)
-		result = err_errno(
-		    err, ERR_REFUSED, "%s", is_input ? "standard input" : path);
-	if (fd >= 0 && !is_input)
-		(void)close(fd);
 	if (result == 0 && out->len > 0 && out->data[out->len - 1] == '\n')
 		out->len--;
 	return result;

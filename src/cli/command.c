@@ -141,7 +141,8 @@ command_parse(struct call *call, int argc, char *const argv[], char **rest,
 
 		if (parse.at >= call->at && parse.at < behind)
 			continue;
-		if (arg[0] != '-') {
+		/* "-" alone is the standard input. */
+		if (arg[0] != '-' || arg[1] == '\0') {
 			take_operand(call, arg);
 			continue;
 		}

@@ -30,7 +30,7 @@ void doctor_report(struct doctor *doctor, const char *check,
     enum finding finding, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The server, its clock and encoding, our roles.  0 if it answers. */
+/* The server, its clock, encoding and settings, our roles.  0 if it answers. */
 int doctor_check_server(struct doctor *doctor, struct script *script);
 
 /* What the programs' roles may do in the schema, which is there. */
@@ -42,6 +42,9 @@ void doctor_check_subscriptions(struct doctor *doctor, struct pg *pg);
 /* Whether each secret opens with a key of `ring`; they are read in pages. */
 void doctor_check_secrets(
     struct doctor *doctor, struct pg *pg, const struct seal_ring *ring);
+
+/* Whether names of subscriptions can be looked up from here: of a few. */
+void doctor_check_names(struct doctor *doctor, struct pg *pg);
 
 /* Whether lanes stand still. */
 void doctor_check_lanes(struct doctor *doctor, struct pg *pg);

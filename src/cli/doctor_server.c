@@ -56,6 +56,20 @@ check_roles(struct doctor *doctor, const char *missing)
 		    "%s: missing; run `postrider migrate`", missing);
 }
 
+/* What was accepted is durable if what is committed is. */
+static void
+check_durability(struct doctor *doctor, const char *unsafe)
+{
+	if (unsafe == NULL)
+		doctor_report(doctor, "durability", FINE,
+		    "what is committed survives a crash");
+	else
+		doctor_report(doctor, "durability", WARNED,
+		    "%s: a crash may lose what was accepted; set it on in "
+		    "postgresql.conf",
+		    unsafe);
+}
+
 static void
 on_health(void *arg, const char *const *columns)
 {
@@ -65,6 +79,7 @@ on_health(void *arg, const char *const *columns)
 	check_clock(doctor, columns[2]);
 	check_encoding(doctor, columns[3]);
 	check_roles(doctor, columns[4]);
+	check_durability(doctor, columns[5]);
 }
 
 int

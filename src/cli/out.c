@@ -116,25 +116,53 @@ out_end(struct out *out)
 }
 
 static void
-print_json(const struct out *out)
+put_json(struct buf *text, const struct out *out)
 {
 	const char *cell = out->cells.data;
 
-	if (out->shape == OUT_LIST)
-		(void)fputs("[", stdout);
+	buf_puts(text, out->shape == OUT_LIST ? "[" : "");
 	for (int i = 0; i < out->nrecords; i++) {
 		const char *name = out->names.data;
 
-		(void)fputs(i == 0 ? "{" : ",\n {", stdout);
+		buf_puts(text, i == 0 ? "{" : ",\n {");
 		for (int j = 0; j < out->nfields; j++) {
-			(void)printf(
-			    "%s\"%s\":%s", j == 0 ? "" : ",", name, cell);
+			buf_printf(text, "%s\"%s\":", j == 0 ? "" : ",", name);
+			buf_puts(text, cell);
 			name += strlen(name) + 1;
 			cell += strlen(cell) + 1;
 		}
-		(void)fputs("}", stdout);
+		buf_puts(text, "}");
 	}
-	(void)fputs(out->shape == OUT_LIST ? "]\n" : "\n", stdout);
+	buf_puts(text, out->shape == OUT_LIST ? "]" : "");
+}
+
+void
+out_list(struct out *out, const char *name, struct out *list)
+{
+	struct buf text = { 0 };
+
+	if (!list->cells.failed && !list->names.failed)
+		put_json(&text, list);
+	add_cell(out, name, buf_text(&text));
+	out->cells.failed |=
+	    text.failed || list->cells.failed || list->names.failed;
+	buf_wipe(&text);
+	buf_wipe(&list->cells);
+	buf_fini(&list->names);
+}
+
+static int
+print_json(const struct out *out)
+{
+	struct buf text = { 0 };
+	int status;
+
+	put_json(&text, out);
+	status = text.failed ? -1 : 0;
+	if (status == 0)
+		(void)printf("%s\n", buf_text(&text));
+	buf_wipe(&text);
+	return status;
 }
 
 static void
@@ -223,7 +251,7 @@ out_print(struct out *out, struct err *err)
 	int status = out->cells.failed || out->names.failed ? -1 : 0;
 
 	if (status == 0 && out->is_json)
-		print_json(out);
+		status = print_json(out);
 	else if (status == 0 && out->shape == OUT_RECORD)
 		print_lines(out);
 	else if (status == 0)

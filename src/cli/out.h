@@ -41,6 +41,9 @@ void out_id(struct out *out, const char *name, int64_t value);
 /* JSON text as it is. */
 void out_raw(struct out *out, const char *name, const char *json);
 
+/* A list, as JSON only; it is used up. */
+void out_list(struct out *out, const char *name, struct out *list);
+
 void out_end(struct out *out);
 
 /* Print it all, wipe it.  Fails if memory was short. */

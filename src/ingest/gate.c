@@ -5,13 +5,14 @@
 #include "auth.h"
 #include "base/buf.h"
 #include "call.h"
+#include "core/envelope.h"
 #include "gate.h"
 #include "http/server.h"
 #include "ingest.h"
 #include "problem.h"
 #include "route.h"
 
-enum { BODY_MAX = 65536 };
+enum { BODY_MAX = ENVELOPE_TEXT_MAX };
 
 /* No route takes this path with this method: does one with another? */
 static void

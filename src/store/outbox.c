@@ -30,7 +30,8 @@ collect_keys(struct outbox *outbox)
 	qsort(
 	    outbox->keys, outbox->n, sizeof(*outbox->keys), outbox_compare_ids);
 	for (size_t i = 0; i < outbox->n; i++)
-		if (n == 0 || outbox->keys[n - 1] != outbox->keys[i])
+		if (outbox->keys[i] != OUTBOX_NO_KEY &&
+		    (n == 0 || outbox->keys[n - 1] != outbox->keys[i]))
 			outbox->keys[n++] = outbox->keys[i];
 	outbox->nkeys = n;
 }
@@ -131,7 +132,8 @@ refuse_revoked(struct outbox *outbox, const struct pg_rows *rows)
 	for (size_t i = 0; i < outbox->n; i++) {
 		struct outbox_event *ev = outbox->entries[i].ev;
 
-		if (bsearch(&ev->key_id, outbox->keys, n, sizeof(*outbox->keys),
+		if (ev->key_id != OUTBOX_NO_KEY &&
+		    bsearch(&ev->key_id, outbox->keys, n, sizeof(*outbox->keys),
 			outbox_compare_ids) == NULL)
 			ev->outcome = OUTBOX_REVOKED;
 	}

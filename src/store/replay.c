@@ -1,3 +1,4 @@
+#include "base/err.h"
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "store/audit.h"
@@ -157,4 +158,26 @@ replay_step(struct pg_batch *batch)
 	pg_call(batch, STMT_REPLAY_READY);
 	pg_call(batch, STMT_REPLAY_NEXT);
 	pg_commit(batch);
+}
+
+int
+replay_span(struct pg *pg, const struct replay_job *job, int64_t *first,
+    int64_t *last, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "replay");
+	pg_call(batch, STMT_REPLAY_SPAN);
+	pg_bigint(batch, job->subscription_id);
+	pg_text(batch, job->what);
+	if (pg_run(pg, batch, &rows, err) != 0)
+		return -1;
+	*first = pg_read_bigint(rows[0], 0, "first");
+	if (job->reached > *first)
+		*first = job->reached;
+	*last = pg_read_bigint(rows[0], 0, "last");
+	pg_rows_free(rows);
+	return 0;
 }

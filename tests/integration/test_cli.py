@@ -5,6 +5,7 @@ import os
 import re
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -248,16 +249,22 @@ def test_keygen_writes_a_key_for_its_owner_alone(cli, tmp_path):
     assert path.read_text() == text
 
 
-def findings(cli, *args):
+def checked(cli, *args):
+    """The exit status, and each check but one: the tests' server forgoes durability."""
     done = cli.run("doctor", "--json", *args)
-    return done.returncode, {row["check"]: row["finding"] for row in json.loads(done.stdout)}
+    return done.returncode, [row for row in json.loads(done.stdout)
+                             if row["check"] != "durability"]
+
+
+def findings(cli, *args):
+    status, rows = checked(cli, *args)
+    return status, {row["check"]: row["finding"] for row in rows}
 
 
 def complaints(cli, finding="bad", *args):
     """The exit status, and what each check with this finding says, in order."""
-    done = cli.run("doctor", "--json", *args)
-    return done.returncode, [(row["check"], row["detail"]) for row in json.loads(done.stdout)
-                             if row["finding"] == finding]
+    status, rows = checked(cli, *args)
+    return status, [(row["check"], row["detail"]) for row in rows if row["finding"] == finding]
 
 
 def test_a_doctor_is_content_with_what_is_well(cli, api):
@@ -374,6 +381,41 @@ def test_a_doctor_warns_of_lanes_that_are_stuck(cli, api, db):
     assert detail.startswith("2 should move and do not: the view postrider.stuck")
 
 
+def test_a_doctor_warns_of_settings_that_lose_what_was_accepted(cli, db):
+    def said():
+        return [(row["finding"], row["detail"]) for row in json.loads(cli("doctor", "--json"))
+                if row["check"] == "durability"]
+
+    [(finding, detail)] = said()
+    assert finding == "warning"
+    assert detail.startswith("fsync=off, full_page_writes=off: a crash may lose what was accepted")
+    db.execute(f"ALTER DATABASE {db.name} SET synchronous_commit = off")
+    assert "synchronous_commit=off" in said()[0][1]
+
+
+QUICKLY = {"RES_OPTIONS": "timeout:1 attempts:1"}
+
+
+def test_a_doctor_looks_names_up(cli, api, db):
+    def said():
+        rows = json.loads(cli.run("doctor", "--json", extra=QUICKLY).stdout)
+        [row] = [row for row in rows if row["check"] == "names"]
+        return row["finding"], row["detail"]
+
+    assert said() == ("ok", "no subscription has a name to look up")
+    for _ in range(2):
+        api.subscribe("http://localhost:9/")
+    assert said() == ("ok", "1 looked up")
+    api.subscribe("https://no-such-a.example.com/")
+    finding, detail = said()
+    assert finding == "warning" and detail.startswith(
+        "1 of 2 cannot be looked up from here, the first is no-such-a.example.com (")
+    api.subscribe("https://no-such-b.example.com/")
+    db.execute("UPDATE postrider.subscription SET state = 'paused' WHERE url ~ 'localhost'")
+    finding, detail = said()
+    assert finding == "bad" and detail.startswith("2 of 2 cannot be looked up")
+
+
 def test_a_doctor_without_a_key_says_what_it_left_out(cli, api):
     api.subscribe("http://127.0.0.1:9/")
     status, found = findings(cli, "--secret-key-file=")
@@ -413,6 +455,35 @@ def test_help_names_every_command(cli):
 def test_the_version_is_one_line(cli):
     assert re.fullmatch(r"postrider \d+\.\d+\.\d+\n", cli("version"))
     assert cli("--version") == cli("version")
+
+
+def test_all_but_help_and_completion_can_print_json(cli, tmp_path):
+    commands = cli("help").split("Commands:\n")[1].split("\nWith --json")[0]
+    usages = re.findall(r"^  (\S.*)$", commands, re.M)
+    assert [usage for usage in usages if "--json" not in usage] == ["completion bash", "help"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", cli.json("version")["version"])
+    path = str(tmp_path / "key")
+    assert cli.json("keygen", path) == {"file": path, "added": False}
+    assert cli.json("keygen", "--add", path)["added"] is True
+
+
+def in_man_page():
+    """{command: its options}, as the man page has them."""
+    page = (Path(__file__).parents[2] / "scripts/man/postrider.1").read_text()
+    found = {}
+    for words in re.findall(r"^\.It Ic (.*)$", page, re.M):
+        command = re.match(r"[a-z]+( [a-z-]+)?(?= |$)", words)[0]
+        found[command] = re.findall(r"(?:Fl |Fl Fl )-([a-z]+)", words)
+    return found
+
+
+def test_the_man_page_has_each_command_and_option_of_the_help(cli):
+    commands = cli("help").split("Commands:\n")[1].split("\nWith --json")[0]
+    wanted = {}
+    for usage in re.findall(r"^  (\S.*)$", commands, re.M):
+        command = re.match(r"[a-z]+( [a-z-]+)?(?= |$)", usage)[0]
+        wanted[command] = [name for name in re.findall(r"--([a-z]+)", usage) if name != "json"]
+    assert in_man_page() == wanted
 
 
 def test_no_command_is_a_usage_error(cli):
