@@ -1,14 +1,13 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include "base/err.h"
+#include "base/private_file.h"
 #include "core/seal.h"
 
 enum {
@@ -111,24 +110,6 @@ parse(struct seal_ring *out, const struct source *source, struct err *err)
 }
 
 static int
-check_file(int fd, const char *path, struct err *err)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return err_errno(err, ERR_BROKEN, "key file %s", path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(
-		    err, ERR_BROKEN, "key file %s is not a file", path);
-	if ((st.st_mode & (S_IRWXO | S_IWGRP)) != 0 ||
-	    ((st.st_mode & S_IRGRP) != 0 && st.st_uid != 0))
-		return err_set(err, ERR_BROKEN,
-		    "key file %s: others may read or change it; chmod 600 it",
-		    path);
-	return 0;
-}
-
-static int
 read_file(struct source *source, int fd, struct err *err)
 {
 	size_t room;
@@ -150,15 +131,13 @@ int
 seal_ring_read(struct seal_ring *out, const char *path, struct err *err)
 {
 	struct source source = { .path = path };
-	/* Without waiting for a pipe's other end. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = private_file_open("key file", path, err);
 	int result = -1;
 
 	*out = (struct seal_ring){ 0 };
 	if (fd < 0)
-		return err_errno(err, ERR_BROKEN, "key file %s", path);
-	if (check_file(fd, path, err) == 0 &&
-	    read_file(&source, fd, err) == 0 && parse(out, &source, err) == 0)
+		return -1;
+	if (read_file(&source, fd, err) == 0 && parse(out, &source, err) == 0)
 		result = 0;
 	if (result != 0)
 		seal_ring_fini(out);
