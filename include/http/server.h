@@ -1,5 +1,5 @@
 /*
- * server: HTTP/1.1 for strangers, on libevent.
+ * server: HTTP/1.1 for strangers, on libevent, in the clear or over TLS.
  *
  * It reads requests itself over bufferevents, with a strict parser, because
  * evhttp takes what smuggling lives on, buffers without bounds and has no
@@ -25,6 +25,7 @@ struct err;
 struct event_base;
 struct server;
 struct request;
+struct tls;
 
 /* Copied, but for `address`, which is read by server_open() only.  A limit of
  * time is for the whole of what it names: a drip does not extend it. */
@@ -37,7 +38,12 @@ struct server_conf {
 	 * beside the 16 KiB that each connection may have for its own: a request
 	 * that would take more is 503. */
 	size_t max_buffered;
-	int max_connections; /* more wait in the kernel's queue */
+	/* When so many are open, answers end their connections, and whoever has
+	 * kept one waiting for a second loses it to a newcomer: the address that
+	 * holds most of these first.  Others wait in the kernel's queue. */
+	int max_connections;
+	int max_per_address; /* of them, for one address; a /64 is one */
+	int max_requests; /* on one connection, which then ends */
 	usec_t head_timeout; /* accept, or a later first byte, to end of head */
 	usec_t body_timeout; /* end of head to end of body */
 	usec_t idle_timeout; /* between requests */
@@ -74,12 +80,22 @@ struct server_events {
 	 */
 	void (*error)(
 	    void *arg, struct request *, int status, const char *detail);
+
+	/*
+	 * May be NULL.  A client failed at TLS, or was refused: `why` is a
+	 * constant sentence.  It costs a stranger little to make this happen.
+	 */
+	void (*tls_failed)(void *arg, const char *peer, const char *why);
 };
 
 /* `events` is copied. */
 int server_open(struct server **out, struct event_base *loop,
     const struct server_conf *conf, const struct server_events *events,
     void *arg, struct err *err);
+
+/* Speak TLS on the connections to come; those that are open go on as they
+ * began.  Takes `tls` over. */
+void server_use_tls(struct server *server, struct tls *tls);
 
 /* The port really listened on. */
 uint16_t server_port(const struct server *server);
@@ -152,6 +168,9 @@ void request_on_gone(
 /* Numbers for metrics: connections open now, requests being answered now. */
 int server_connections(const struct server *server);
 int server_requests(const struct server *server);
+
+/* Connections that were given up for others. */
+uint64_t server_given_up(const struct server *server);
 
 /* What counts against max_buffered now. */
 size_t server_buffered(const struct server *server);

@@ -6,14 +6,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #include "conn_inside.h"
+#include "wire_tls.h"
 
 #define BIT(s) (1u << (s))
 
 /* From each state, the states it may move to. */
 static const unsigned allowed[] = {
 	[CONN_HEAD] = BIT(CONN_GATE) | BIT(CONN_BODY) | BIT(CONN_ANSWERING) |
-	              BIT(CONN_DEAD),
+	              BIT(CONN_LINGER) | BIT(CONN_DEAD),
 	[CONN_GATE] = BIT(CONN_BODY) | BIT(CONN_ANSWERING) | BIT(CONN_WRITING) |
 	              BIT(CONN_DEAD),
 	[CONN_BODY] = BIT(CONN_ANSWERING) | BIT(CONN_DEAD),
@@ -39,6 +42,12 @@ conn_limit(struct conn *conn, enum conn_limit limit)
 	conn->limit = limit;
 	if (limit != LIMIT_NONE)
 		event_add(&conn->timer, conn->server->limits[limit]);
+}
+
+void
+conn_wait(struct conn *conn, enum crowd_wait wait)
+{
+	crowd_wait(conn->server->crowd, &conn->guest, wait);
 }
 
 void
@@ -81,6 +90,7 @@ conn_free(struct conn *conn)
 	free_body(conn);
 	buf_wipe(&conn->request.headers);
 	TAILQ_REMOVE(&server->conns, conn, link);
+	crowd_leave(server->crowd, &conn->guest);
 	free(conn);
 	server_conn_freed(server);
 }
@@ -97,6 +107,7 @@ conn_hand_over(struct conn *conn)
 {
 	conn_move(conn, CONN_ANSWERING);
 	conn_limit(conn, LIMIT_NONE);
+	conn_wait(conn, CROWD_BUSY);
 	conn->server->requests++;
 }
 
@@ -173,6 +184,7 @@ answer(struct conn *conn)
 {
 	if (conn->request.more != NULL) {
 		wire_want_room(&conn->wire);
+		conn_wait(conn, CROWD_SLOW);
 		conn_limit(conn, LIMIT_WRITE);
 	} else if (conn_step_write(conn)) {
 		conn_await_head(conn);
@@ -229,6 +241,21 @@ go_on_sending(struct conn *conn)
 	return -1;
 }
 
+/* The client has gone, or TLS has failed; then it may have an alert to read. */
+static void
+lose(struct conn *conn)
+{
+	const struct server *server = conn->server;
+	const char *why = conn->wire.failure;
+
+	if (why != NULL && server->events.tls_failed != NULL)
+		server->events.tls_failed(server->arg, conn->peer, why);
+	if (why != NULL && conn->state == CONN_HEAD)
+		conn_linger(conn);
+	else
+		conn_drop(conn);
+}
+
 static void
 on_event(evutil_socket_t fd, short what, void *arg)
 {
@@ -236,7 +263,7 @@ on_event(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	if ((what & EV_READ ? receive(conn) : go_on_sending(conn)) != 0)
-		conn_drop(conn);
+		lose(conn);
 	turn(conn);
 }
 
@@ -279,23 +306,49 @@ name_peer(struct conn *conn, const struct sockaddr *peer)
 	}
 }
 
-void
-conn_open(struct server *server, int fd, const struct sockaddr *peer)
+/* A connection that is counted with its address and, if the server speaks TLS,
+ * has that; NULL if memory is short. */
+static struct conn *
+new_conn(struct server *server, int fd, const struct sockaddr *peer, SSL **ssl)
 {
 	struct conn *conn = calloc(1, sizeof(*conn));
 
+	*ssl = NULL;
+	if (conn == NULL)
+		return NULL;
+	if (server->tls != NULL) {
+		*ssl = wire_tls_open(server->tls, fd);
+		if (*ssl == NULL)
+			goto fail;
+	}
+	if (crowd_enter(server->crowd, &conn->guest, peer) == 0)
+		return conn;
+
+fail:
+	SSL_free(*ssl);
+	free(conn);
+	return NULL;
+}
+
+struct conn *
+conn_open(struct server *server, int fd, const struct sockaddr *peer)
+{
+	SSL *ssl;
+	struct conn *conn = new_conn(server, fd, peer, &ssl);
+
 	if (conn == NULL) {
 		(void)close(fd);
-		return;
+		return NULL;
 	}
 	conn->server = server;
 	conn->request.conn = conn;
 	head_init(&conn->request.head);
 	name_peer(conn, peer);
-	wire_open(&conn->wire, server->loop, fd, on_event, conn);
+	wire_open(&conn->wire, server->loop, fd, ssl, on_event, conn);
 	event_assign(&conn->timer, server->loop, -1, 0, on_timer, conn);
 	TAILQ_INSERT_TAIL(&server->conns, conn, link);
 	server->connections++;
 	conn_limit(conn, LIMIT_HEAD);
 	wire_read(&conn->wire, true);
+	return conn;
 }

@@ -17,7 +17,8 @@
  *
  * After an answer that ends the connection, what the client still sends is
  * thrown away for a while (LINGER): closing at once would reset the
- * connection, and the answer could be lost on its way.
+ * connection, and the answer could be lost on its way.  So it is after the
+ * alert that ends a failed TLS handshake, which is a part of HEAD.
  *
  * An answer that is streamed stays in WRITING, a piece a turn of the loop.
  */
@@ -31,6 +32,7 @@
 
 #include "base/buf.h"
 #include "chunk.h"
+#include "crowd.h"
 #include "head.h"
 #include "http/server.h"
 #include "wire.h"
@@ -74,6 +76,7 @@ struct request {
 struct conn {
 	struct server *server;
 	TAILQ_ENTRY(conn) link;
+	struct crowd_guest guest;
 	enum conn_state state;
 	enum conn_limit limit;
 	bool in_turn; /* turn() is at work, and goes on by itself */
@@ -84,6 +87,7 @@ struct conn {
 	struct head_scan scan;
 	struct chunk chunk;
 	size_t max_body; /* of the request in hand, as the gate said */
+	int taken; /* requests so far */
 	size_t charge; /* its part of server.buffered */
 	struct request request;
 	char peer[INET6_ADDRSTRLEN + sizeof("[]:65535")];
@@ -94,8 +98,9 @@ struct evconnlistener;
 struct server {
 	struct event_base *loop;
 	struct server_conf conf;
+	struct tls *tls; /* for connections to come; NULL: in the clear */
 	struct evconnlistener *listener;
-	struct event retry; /* accepting, after descriptors ran out */
+	struct event retry; /* accepting, when there may be room again */
 	struct event drained;
 	const struct timeval *limits[LIMIT_COUNT];
 	struct server_events events;
@@ -103,17 +108,21 @@ struct server {
 	void (*on_drained)(void *arg);
 	void *drained_arg;
 	TAILQ_HEAD(conn_list, conn) conns;
+	struct crowd *crowd;
+	uint64_t given_up; /* connections, for others */
 	int connections;
 	int requests;
 	size_t buffered; /* memory of bodies that are larger than most */
+	bool is_short; /* of descriptors, or was just now */
 	bool is_draining;
 	uint16_t port;
 	time_t date; /* what `date_line` says */
 	char date_line[64]; /* "Date: ...\r\n" */
 };
 
-/* Take over `fd`; it is closed if memory is short. */
-void conn_open(struct server *server, int fd, const struct sockaddr *peer);
+/* Take over `fd`; if memory is short it is closed, and NULL. */
+struct conn *conn_open(
+    struct server *server, int fd, const struct sockaddr *peer);
 
 /* Free it whatever its state. */
 void conn_free(struct conn *conn);
@@ -124,6 +133,9 @@ void conn_close_idle(struct conn *conn);
 /* The request in hand has its answer in `wire.out`; or is to have none. */
 void conn_answered(struct conn *conn);
 void conn_abort(struct conn *conn);
+
+/* All connections are taken, and others may wait for one. */
+bool server_is_full(const struct server *server);
 
 /* To be called when a connection has been freed. */
 void server_conn_freed(struct server *server);

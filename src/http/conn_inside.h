@@ -17,8 +17,14 @@ void conn_move(struct conn *conn, enum conn_state next);
  * client sends never moves a limit. */
 void conn_limit(struct conn *conn, enum conn_limit limit);
 
+/* Tell the server what it waits for. */
+void conn_wait(struct conn *conn, enum crowd_wait wait);
+
 /* Close the socket.  The request, if one is in hand, stays. */
 void conn_drop(struct conn *conn);
+
+/* Send no more, and throw away what still comes, for a while. */
+void conn_linger(struct conn *conn);
 
 /* The request is the program's to answer. */
 void conn_hand_over(struct conn *conn);

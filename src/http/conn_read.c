@@ -82,6 +82,7 @@ begin_body(struct conn *conn)
 		return;
 	}
 	conn_move(conn, CONN_BODY);
+	conn_wait(conn, CROWD_SLOW);
 	wire_read(&conn->wire, true);
 	conn->chunk = (struct chunk){ 0 };
 	if (send_continue(conn) < 0)
@@ -102,7 +103,10 @@ take_head(struct conn *conn)
 	}
 	refusal =
 	    head_parse(&request->head, request->text.data, request->text.len);
-	conn->closes = request->head.closes;
+	/* While others wait for a connection nobody keeps one. */
+	conn->closes = request->head.closes ||
+	               ++conn->taken >= conn->server->conf.max_requests ||
+	               server_is_full(conn->server);
 	if (refusal.status != 0)
 		conn_refuse(conn, refusal.status, refusal.detail);
 	else
@@ -123,10 +127,12 @@ skip_line(struct conn *conn)
 void
 conn_await_head(struct conn *conn)
 {
-	if (wire_pending(&conn->wire) > 0)
+	if (wire_pending(&conn->wire) > 0) {
+		conn_wait(conn, CROWD_SLOW);
 		conn_limit(conn, LIMIT_HEAD);
-	else if (conn->limit == LIMIT_NONE)
+	} else if (conn->limit == LIMIT_NONE) {
 		conn_limit(conn, LIMIT_IDLE);
+	}
 }
 
 /* The head is not whole.  Can it still become so? */

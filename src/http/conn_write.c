@@ -1,5 +1,4 @@
 #include <event2/event.h>
-#include <sys/socket.h>
 
 #include "conn_inside.h"
 
@@ -28,14 +27,15 @@ reset_request(struct conn *conn)
 	conn->has_skipped_line = false;
 }
 
-static void
-linger(struct conn *conn)
+void
+conn_linger(struct conn *conn)
 {
-	if (conn->wire.is_ended || shutdown(conn->wire.fd, SHUT_WR) != 0) {
+	if (conn->wire.is_ended || wire_end(&conn->wire) != 0) {
 		conn_drop(conn);
 		return;
 	}
 	conn_move(conn, CONN_LINGER);
+	conn_wait(conn, CROWD_OVER);
 	conn_limit(conn, LIMIT_LINGER);
 	wire_use(&conn->wire, wire_pending(&conn->wire));
 	wire_read(&conn->wire, true);
@@ -74,6 +74,7 @@ conn_step_write(struct conn *conn)
 	int sent = wire_send(&conn->wire);
 
 	if (sent > 0) {
+		conn_wait(conn, CROWD_SLOW);
 		conn_limit(conn, LIMIT_WRITE);
 		return false;
 	}
@@ -90,10 +91,11 @@ conn_step_write(struct conn *conn)
 	reset_request(conn);
 	conn->limit = LIMIT_NONE;
 	if (conn->closes || conn->server->is_draining) {
-		linger(conn);
+		conn_linger(conn);
 		return false;
 	}
 	conn_move(conn, CONN_HEAD);
+	conn_wait(conn, CROWD_IDLE);
 	wire_read(&conn->wire, true);
 	return true;
 }

@@ -5,32 +5,72 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "conn.h"
+#include "http/tls.h"
 
-#define RETRY_AFTER (100 * USEC_PER_MS) /* when descriptors ran out */
+#define RETRY_AFTER (100 * USEC_PER_MS) /* when there was no room */
+#define PATIENCE USEC_PER_SEC /* with a client, while others wait */
 #define LINGER_TIME (2 * USEC_PER_SEC)
 
-/* Accept, or leave clients in the kernel's queue. */
+bool
+server_is_full(const struct server *server)
+{
+	return server->connections >= server->conf.max_connections;
+}
+
+/* A connection may be given up for a newcomer. */
+static bool
+has_spare(const struct server *server)
+{
+	const struct crowd_guest *first = crowd_first(server->crowd);
+
+	return first != NULL && clock_now() - first->since >= PATIENCE;
+}
+
+/* Accept, or leave clients in the kernel's queue, and look again. */
 static void
 review_listening(struct server *server)
 {
+	const struct timeval wait = clock_timeval(RETRY_AFTER);
+
 	if (server->listener == NULL)
 		return;
-	if (server->connections < server->conf.max_connections &&
-	    !evtimer_pending(&server->retry, NULL))
+	if (!server->is_short &&
+	    (!server_is_full(server) || has_spare(server))) {
 		evconnlistener_enable(server->listener);
-	else
-		evconnlistener_disable(server->listener);
+		return;
+	}
+	evconnlistener_disable(server->listener);
+	if (!evtimer_pending(&server->retry, NULL))
+		evtimer_add(&server->retry, &wait);
 }
 
 static void
 on_retry(evutil_socket_t fd, short what, void *arg)
 {
+	struct server *server = arg;
+
 	(void)fd;
 	(void)what;
-	review_listening(arg);
+	server->is_short = false;
+	review_listening(server);
+}
+
+static struct conn *
+conn_of(struct crowd_guest *guest)
+{
+	return (struct conn *)(void *)((char *)guest -
+				       offsetof(struct conn, guest));
+}
+
+static void
+give_up(struct server *server, struct crowd_guest *guest)
+{
+	server->given_up++;
+	conn_free(conn_of(guest));
 }
 
 static void
@@ -38,10 +78,22 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *peer, int len, void *arg)
 {
 	struct server *server = arg;
+	struct conn *conn;
 
 	(void)listener;
 	(void)len;
-	conn_open(server, fd, peer);
+	if (server_is_full(server) && has_spare(server))
+		give_up(server, crowd_first(server->crowd));
+	/* One more than allowed, where the spare one found something to do. */
+	if (server->connections > server->conf.max_connections) {
+		(void)close(fd);
+		return;
+	}
+	conn = conn_open(server, fd, peer);
+	/* It may be the newcomer itself; all else of its address is busy. */
+	if (conn != NULL &&
+	    crowd_beside(&conn->guest) > server->conf.max_per_address)
+		give_up(server, crowd_first_beside(&conn->guest));
 	review_listening(server);
 }
 
@@ -50,11 +102,10 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 static void
 on_accept_error(struct evconnlistener *listener, void *arg)
 {
-	const struct timeval wait = clock_timeval(RETRY_AFTER);
 	struct server *server = arg;
 
 	(void)listener;
-	evtimer_add(&server->retry, &wait);
+	server->is_short = true;
 	review_listening(server);
 }
 
@@ -178,7 +229,8 @@ server_open(struct server **out, struct event_base *loop,
 	TAILQ_INIT(&server->conns);
 	evtimer_assign(&server->retry, loop, on_retry, server);
 	event_assign(&server->drained, loop, -1, 0, on_drained, server);
-	if (open_limits(server, err) != 0 || open_listener(server, err) != 0)
+	if (crowd_open(&server->crowd, conf->max_connections, err) != 0 ||
+	    open_limits(server, err) != 0 || open_listener(server, err) != 0)
 		goto fail;
 	*out = server;
 	return 0;
@@ -186,6 +238,13 @@ server_open(struct server **out, struct event_base *loop,
 fail:
 	server_close(server);
 	return err_wrap(err, "server");
+}
+
+void
+server_use_tls(struct server *server, struct tls *tls)
+{
+	tls_free(server->tls);
+	server->tls = tls;
 }
 
 uint16_t
@@ -231,6 +290,8 @@ server_close(struct server *server)
 	while ((conn = TAILQ_FIRST(&server->conns)) != NULL)
 		conn_free(conn);
 	event_del(&server->drained);
+	tls_free(server->tls);
+	crowd_close(server->crowd);
 	free(server);
 }
 
@@ -244,6 +305,12 @@ int
 server_requests(const struct server *server)
 {
 	return server->requests;
+}
+
+uint64_t
+server_given_up(const struct server *server)
+{
+	return server->given_up;
 }
 
 size_t

@@ -6,17 +6,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #include "wire.h"
+#include "wire_tls.h"
 
 enum { READ_SIZE = 16384 }; /* octets asked for at once */
 
 void
-wire_open(struct wire *wire, struct event_base *loop, int fd,
+wire_open(struct wire *wire, struct event_base *loop, int fd, SSL *ssl,
     void (*on_event)(int fd, short what, void *arg), void *arg)
 {
 	const int on = 1;
 
 	wire->fd = fd;
+	wire->ssl = ssl;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	event_assign(
 	    &wire->readable, loop, fd, EV_READ | EV_PERSIST, on_event, arg);
@@ -30,6 +34,11 @@ wire_close(struct wire *wire)
 		return;
 	event_del(&wire->readable);
 	event_del(&wire->writable);
+	if (wire->ssl != NULL) {
+		wire_tls_end(wire);
+		SSL_free(wire->ssl);
+		wire->ssl = NULL;
+	}
 	(void)close(wire->fd);
 	wire->fd = -1;
 }
@@ -48,10 +57,13 @@ wire_read(struct wire *wire, bool on)
 	if (wire->is_reading == on || (on && wire->is_ended))
 		return;
 	wire->is_reading = on;
-	if (on)
-		event_add(&wire->readable, NULL);
-	else
+	if (!on) {
 		event_del(&wire->readable);
+		return;
+	}
+	event_add(&wire->readable, NULL);
+	if (wire->ssl != NULL && wire_tls_has_more(wire))
+		event_active(&wire->readable, EV_READ, 0);
 }
 
 size_t
@@ -95,6 +107,20 @@ is_passing(int error)
 	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
+static ssize_t
+take(struct wire *wire, void *at, size_t n)
+{
+	return wire->ssl == NULL ? recv(wire->fd, at, n, 0)
+	                         : wire_tls_recv(wire, at, n);
+}
+
+static ssize_t
+give(struct wire *wire, const void *at, size_t n)
+{
+	return wire->ssl == NULL ? send(wire->fd, at, n, MSG_NOSIGNAL)
+	                         : wire_tls_send(wire, at, n);
+}
+
 int
 wire_receive(struct wire *wire, size_t limit)
 {
@@ -113,7 +139,7 @@ wire_receive(struct wire *wire, size_t limit)
 	at = buf_grow(&wire->in, room);
 	if (at == NULL)
 		return -1;
-	n = recv(wire->fd, at, room, 0);
+	n = take(wire, at, room);
 	wire->in.len -= room - (n > 0 ? (size_t)n : 0);
 	if (n < 0)
 		return is_passing(errno) ? 0 : -1;
@@ -122,6 +148,14 @@ wire_receive(struct wire *wire, size_t limit)
 		wire->is_ended = true;
 	}
 	return 0;
+}
+
+int
+wire_end(struct wire *wire)
+{
+	if (wire->ssl != NULL)
+		wire_tls_end(wire);
+	return shutdown(wire->fd, SHUT_WR);
 }
 
 int
@@ -139,21 +173,32 @@ wire_want_room(struct wire *wire)
 	event_add(&wire->writable, NULL);
 }
 
+/* TLS may wait for something to read instead, and has armed what it needs. */
+static int
+want_room(struct wire *wire)
+{
+	if (wire->ssl != NULL)
+		return 1;
+	return event_add(&wire->writable, NULL) == 0 ? 1 : -1;
+}
+
 int
 wire_send(struct wire *wire)
 {
 	ssize_t n;
 
 	while (wire->out_at < wire->out.len) {
-		n = send(wire->fd, wire->out.data + wire->out_at,
-		    wire->out.len - wire->out_at, MSG_NOSIGNAL);
+		n = give(wire, wire->out.data + wire->out_at,
+		    wire->out.len - wire->out_at);
 		if (n >= 0)
 			wire->out_at += (size_t)n;
 		else if (errno == EAGAIN || errno == EWOULDBLOCK)
-			return event_add(&wire->writable, NULL) == 0 ? 1 : -1;
+			return want_room(wire);
 		else if (errno != EINTR)
 			return -1;
 	}
+	if (wire->ssl != NULL)
+		wire_tls_resume(wire);
 	wire->out_at = 0;
 	buf_clear(&wire->out);
 	return 0;

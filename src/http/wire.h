@@ -1,7 +1,8 @@
 /*
- * wire: a client's socket with what came and what is to go.
+ * wire: a client's socket with what came and what is to go, in the clear or
+ * over TLS (wire_tls).
  *
- * Two system calls a request: no descriptor is re-armed unless the client is
+ * In the clear, two system calls a request: no descriptor is re-armed unless the client is
  * slower than we are.
  */
 
@@ -11,6 +12,8 @@
 #include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include <openssl/types.h>
 
 #include "base/buf.h"
 
@@ -23,10 +26,14 @@ struct wire {
 	size_t in_at;
 	struct buf out; /* octets from `out_at` on are not sent yet */
 	size_t out_at;
+	SSL *ssl; /* NULL in the clear */
+	bool has_failed; /* TLS can say no more, nor hear */
+	const char *failure; /* why, if that is worth telling */
 };
 
-/* Take over `fd`.  `wire` is zeroed, and does not read yet. */
-void wire_open(struct wire *wire, struct event_base *loop, int fd,
+/* Take over `fd`, and `ssl` on it unless NULL.  `wire` is zeroed, and does not
+ * read yet. */
+void wire_open(struct wire *wire, struct event_base *loop, int fd, SSL *ssl,
     void (*on_event)(int fd, short what, void *arg), void *arg);
 
 /* Close the socket; the buffers stay. */
@@ -42,7 +49,10 @@ void wire_read(struct wire *wire, bool on);
  * the client is gone; its FIN sets `is_ended`. */
 int wire_receive(struct wire *wire, size_t limit);
 
-/* Read once and throw it away.  -1 when the client has closed. */
+/* Say that no more will be sent.  -1 when the client is gone. */
+int wire_end(struct wire *wire);
+
+/* Read once and throw it away, undeciphered.  -1 when the client has closed. */
 int wire_discard(struct wire *wire);
 
 /* Send what is in `out`: 0 when all is sent; 1 when the client has to read

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,6 +14,7 @@
 #include "key_uses.h"
 #include "pg/pg.h"
 #include "problem.h"
+#include "rate.h"
 
 enum {
 	SLOTS = 1024, /* a key has one, by its hash */
@@ -46,6 +48,7 @@ struct auth {
 	struct lookups waiting; /* for the next; empty if none is under way */
 	size_t nwaiting;
 	struct key_uses *uses;
+	struct rate rate;
 	struct slot slots[SLOTS];
 };
 
@@ -113,8 +116,15 @@ static void
 admit(struct call *call, const struct key *key, unsigned roles,
     auth_pass_fn *pass)
 {
+	const struct ingest *ingest = call->ingest;
+	int64_t most = ingest->conf->max_requests_per_key;
+
 	call->key = *key;
-	if ((roles & (1u << key->role)) == 0)
+	if (most > 0 &&
+	    !rate_take(&ingest->auth->rate, key->id, most, clock_now()))
+		problem_reply(call, 429,
+		    "this key may ask %" PRId64 " times a second", most);
+	else if ((roles & (1u << key->role)) == 0)
 		refuse_role(call, roles);
 	else
 		pass(call);

@@ -38,7 +38,7 @@ bool auth_is_offered(const struct request *request);
 /*
  * Find the key that `call` offers, which it does.  If its role is among `roles`, bits
  * 1 << enum key_role, set call->key and call `pass`, now or from the loop;
- * else answer 401, 403 or 503.  With `is_fresh` nothing remembered is used.
+ * else answer 401, 403, 429 or 503.  With `is_fresh` nothing remembered is used.
  */
 void auth_check(
     struct call *call, unsigned roles, bool is_fresh, auth_pass_fn *pass);

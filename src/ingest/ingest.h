@@ -23,19 +23,29 @@ struct writer;
 struct ingest_conf {
 	char *allow_hosts;
 	bool any_port;
+	usec_t body_timeout;
 	char *database;
 	char *database_role;
 	bool development;
+	usec_t head_timeout;
+	usec_t idle_timeout;
 	char *listen_address;
 	int64_t listen_port;
 	char *log_level;
 	int64_t max_batch_bytes;
 	int64_t max_body_bytes_total;
 	int64_t max_connections;
+	int64_t max_connections_per_address;
 	int64_t max_queued_bytes;
 	int64_t max_queued_events;
+	int64_t max_requests_per_connection;
+	int64_t max_requests_per_key;
+	bool plain_http;
 	char *secret_key_file;
 	usec_t statement_timeout;
+	char *tls_certificate;
+	char *tls_client_ca;
+	char *tls_key;
 	int64_t writers;
 };
 
@@ -49,6 +59,7 @@ struct ingest {
 	struct writer *writer;
 	struct auth *auth;
 	struct metrics metrics;
+	usec_t certificate_expires_at; /* since 1970; 0 without TLS */
 	bool is_stopping;
 };
 

@@ -13,23 +13,21 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "desk.h"
-#include "gate.h"
 #include "http/server.h"
 #include "ingest.h"
+#include "listener.h"
+#include "rate.h"
 #include "writer.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 enum {
-	MAX_HEAD = 16384,
 	MIN_BATCH_BYTES = 65536, /* a single event has to fit */
 	QUEUED_BESIDES = 4194304, /* by a batch, besides its bodies */
 };
 
-#define HEAD_TIMEOUT (10 * USEC_PER_SEC)
-#define BODY_TIMEOUT (30 * USEC_PER_SEC)
-#define IDLE_TIMEOUT (75 * USEC_PER_SEC)
-#define WRITE_TIMEOUT (30 * USEC_PER_SEC)
+#define TIMEOUT_MIN (100 * USEC_PER_MS)
+#define TIMEOUT_MAX (3600 * USEC_PER_SEC)
 
 #define FIELD(name) .offset = offsetof(struct ingest_conf, name)
 
@@ -38,6 +36,9 @@ static const struct conf_item items[] = {
 	    .help = "exact hosts, comma-separated, that may be internal" },
 	{ "any_port", CONF_BOOL, false, FIELD(any_port), .initial = "false",
 	    .help = "allow ports other than 443 in a subscription's URL" },
+	{ "body_timeout", CONF_TIME, false, FIELD(body_timeout),
+	    .initial = "30s", .min = TIMEOUT_MIN, .max = TIMEOUT_MAX,
+	    .help = "all of a body has to come within this" },
 	{ "database", CONF_TEXT, true, FIELD(database), .initial = "",
 	    .help = "PostgreSQL, as libpq takes it: host=... dbname=..." },
 	{ "database_role", CONF_TEXT, false, FIELD(database_role),
@@ -46,6 +47,12 @@ static const struct conf_item items[] = {
 	{ "development", CONF_BOOL, false, FIELD(development),
 	    .initial = "false",
 	    .help = "allow http and loopback addresses: never in production" },
+	{ "head_timeout", CONF_TIME, false, FIELD(head_timeout),
+	    .initial = "10s", .min = TIMEOUT_MIN, .max = TIMEOUT_MAX,
+	    .help = "a handshake and all headers have to come within this" },
+	{ "idle_timeout", CONF_TIME, false, FIELD(idle_timeout),
+	    .initial = "75s", .min = TIMEOUT_MIN, .max = TIMEOUT_MAX,
+	    .help = "close a connection that asks for nothing this long" },
 	{ "listen_address", CONF_TEXT, false, FIELD(listen_address),
 	    .initial = "127.0.0.1", .help = "address to listen on" },
 	{ "listen_port", CONF_INT, false, FIELD(listen_port), .initial = "8080",
@@ -62,19 +69,38 @@ static const struct conf_item items[] = {
 	    .help = "memory of large request bodies; beyond it they are 503" },
 	{ "max_connections", CONF_INT, false, FIELD(max_connections),
 	    .initial = "1000", .min = 1, .max = 100000,
-	    .help = "HTTP connections at once; more wait in the kernel" },
+	    .help = "connections at once; then idle ones make room" },
+	{ "max_connections_per_address", CONF_INT, false,
+	    FIELD(max_connections_per_address), .initial = "0", .min = 0,
+	    .max = 100000, .help = "of one client; 0 for no such limit" },
 	{ "max_queued_bytes", CONF_INT, false, FIELD(max_queued_bytes),
 	    .initial = "134217728", .min = 1048576, .max = 17179869184,
 	    .help = "memory of events that wait for the database" },
 	{ "max_queued_events", CONF_INT, false, FIELD(max_queued_events),
 	    .initial = "10000", .min = 1000, .max = 1000000,
 	    .help = "events that wait for the database; more are 503" },
+	{ "max_requests_per_connection", CONF_INT, false,
+	    FIELD(max_requests_per_connection), .initial = "10000", .min = 1,
+	    .max = 1000000000, .help = "then it is closed" },
+	{ "max_requests_per_key", CONF_INT, false, FIELD(max_requests_per_key),
+	    .initial = "0", .min = 0, .max = RATE_MAX,
+	    .help = "a second; more are 429; 0 for no such limit" },
+	{ "plain_http", CONF_BOOL, false, FIELD(plain_http), .initial = "false",
+	    .help = "allow HTTP without TLS beyond loopback" },
 	{ "secret_key_file", CONF_TEXT, false, FIELD(secret_key_file),
 	    .initial = "", .help = "the keys that secrets are sealed under" },
 	{ "statement_timeout", CONF_TIME, false, FIELD(statement_timeout),
 	    .initial = "10s", .min = 100 * USEC_PER_MS,
 	    .max = 600 * USEC_PER_SEC,
 	    .help = "give up on a transaction after this" },
+	{ "tls_certificate", CONF_TEXT, false, FIELD(tls_certificate),
+	    .initial = "",
+	    .help = "PEM, with those above it: speak TLS, and only TLS" },
+	{ "tls_client_ca", CONF_TEXT, false, FIELD(tls_client_ca),
+	    .initial = "",
+	    .help = "PEM: every client needs a certificate from these" },
+	{ "tls_key", CONF_TEXT, false, FIELD(tls_key), .initial = "",
+	    .help = "PEM: the key of tls_certificate" },
 	{ "writers", CONF_INT, false, FIELD(writers), .initial = "2", .min = 1,
 	    .max = 16, .help = "database connections that write events" },
 	{ .name = NULL },
@@ -82,7 +108,7 @@ static const struct conf_item items[] = {
 
 struct program {
 	struct ingest ingest;
-	struct event *term, *interrupt;
+	struct event *term, *interrupt, *hangup;
 	int sessions, up; /* connections, and those that are up */
 	bool was_ready;
 	bool is_away; /* and that was said */
@@ -179,7 +205,7 @@ on_drained(void *arg)
 /* Every request in hand is answered, so the writer is empty when no connection
  * is left. */
 static void
-on_signal(evutil_socket_t signal, short what, void *arg)
+on_stop(evutil_socket_t signal, short what, void *arg)
 {
 	struct ingest *ingest = arg;
 
@@ -196,17 +222,27 @@ on_signal(evutil_socket_t signal, short what, void *arg)
 	server_drain(ingest->server, on_drained, ingest);
 }
 
+static void
+on_reload(evutil_socket_t signal, short what, void *arg)
+{
+	(void)signal;
+	(void)what;
+	listener_reload(arg);
+}
+
 static int
 open_signals(struct program *program, struct err *err)
 {
 	struct ingest *ingest = &program->ingest;
 
-	program->term = evsignal_new(ingest->loop, SIGTERM, on_signal, ingest);
+	program->term = evsignal_new(ingest->loop, SIGTERM, on_stop, ingest);
 	program->interrupt =
-	    evsignal_new(ingest->loop, SIGINT, on_signal, ingest);
+	    evsignal_new(ingest->loop, SIGINT, on_stop, ingest);
+	program->hangup = evsignal_new(ingest->loop, SIGHUP, on_reload, ingest);
 	if (program->term == NULL || program->interrupt == NULL ||
-	    event_add(program->term, NULL) != 0 ||
-	    event_add(program->interrupt, NULL) != 0)
+	    program->hangup == NULL || event_add(program->term, NULL) != 0 ||
+	    event_add(program->interrupt, NULL) != 0 ||
+	    event_add(program->hangup, NULL) != 0)
 		return err_set(err, ERR_NOMEM, "signals");
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return err_errno(err, ERR_BROKEN, "signals");
@@ -216,30 +252,13 @@ open_signals(struct program *program, struct err *err)
 static int
 open_ingest(struct ingest *ingest, struct err *err)
 {
-	const struct ingest_conf *conf = ingest->conf;
-	const struct server_conf server = {
-		.address = conf->listen_address,
-		.port = (uint16_t)conf->listen_port,
-		.max_head = MAX_HEAD,
-		.max_body = (size_t)conf->max_batch_bytes,
-		.max_buffered = (size_t)conf->max_body_bytes_total,
-		.max_connections = (int)conf->max_connections,
-		.head_timeout = HEAD_TIMEOUT,
-		.body_timeout = BODY_TIMEOUT,
-		.idle_timeout = IDLE_TIMEOUT,
-		.write_timeout = WRITE_TIMEOUT,
-	};
-	const struct server_events events = {
-		.gate = gate_check, .handler = gate_handle, .error = gate_refuse
-	};
-
-	if (seal_ring_read(&ingest->ring, conf->secret_key_file, err) != 0 ||
+	if (seal_ring_read(&ingest->ring, ingest->conf->secret_key_file, err) !=
+		0 ||
 	    auth_open(&ingest->auth, ingest, err) != 0 ||
 	    desk_open(&ingest->desk, ingest, err) != 0 ||
 	    writer_open(&ingest->writer, ingest, err) != 0)
 		return -1;
-	return server_open(
-	    &ingest->server, ingest->loop, &server, &events, ingest, err);
+	return listener_open(ingest, err);
 }
 
 /* Who is still in hand after a second signal is told by the writer and the
@@ -258,6 +277,8 @@ close_program(struct program *program)
 		event_free(program->term);
 	if (program->interrupt != NULL)
 		event_free(program->interrupt);
+	if (program->hangup != NULL)
+		event_free(program->hangup);
 	if (ingest->loop != NULL)
 		event_base_free(ingest->loop);
 	libevent_global_shutdown();
@@ -321,8 +342,10 @@ check(const struct ingest_conf *conf, struct err *err)
 	if (log_level_parse(conf->log_level) < 0)
 		return err_set(err, ERR_REFUSED,
 		    "log_level: want error, warn, info or debug");
-	return limits_check_descriptors(
-	    "max_connections", conf->max_connections, err);
+	if (limits_check_descriptors(
+		"max_connections", conf->max_connections, err) != 0)
+		return -1;
+	return listener_check(conf, err);
 }
 
 int

@@ -53,6 +53,16 @@ put_counters(struct buf *out, const struct metrics *metrics)
 }
 
 static void
+put_refusals(struct buf *out, const struct ingest *ingest)
+{
+	put(out, "tls_failures_total", "counter",
+	    "connections that failed at TLS", ingest->metrics.tls_failures);
+	put(out, "connections_given_up_total", "counter",
+	    "connections that were closed to make room for others",
+	    server_given_up(ingest->server));
+}
+
+static void
 put_gauges(struct buf *out, const struct ingest *ingest)
 {
 	put(out, "queued_events", "gauge", "events that wait for a connection",
@@ -69,6 +79,10 @@ put_gauges(struct buf *out, const struct ingest *ingest)
 	    server_buffered(ingest->server));
 	put(out, "connections", "gauge", "HTTP connections",
 	    (uint64_t)server_connections(ingest->server));
+	if (ingest->certificate_expires_at != 0)
+		put(out, "tls_certificate_expires_seconds", "gauge",
+		    "when the certificate expires, since 1970",
+		    (uint64_t)(ingest->certificate_expires_at / USEC_PER_SEC));
 	put(out, "requests", "gauge", "requests being answered",
 	    (uint64_t)server_requests(ingest->server));
 }
@@ -81,6 +95,7 @@ metrics_get(struct call *call)
 
 	put_answers(&body, &ingest->metrics);
 	put_counters(&body, &ingest->metrics);
+	put_refusals(&body, ingest);
 	put_gauges(&body, ingest);
 	call_answer(call, 200, "text/plain; version=0.0.4", &body);
 }

@@ -18,6 +18,7 @@ struct metrics {
 	uint64_t deliveries; /* that new events made */
 	uint64_t batches; /* transactions begun by the writers */
 	uint64_t failed_batches;
+	uint64_t tls_failures; /* clients that failed at TLS */
 };
 
 struct call;

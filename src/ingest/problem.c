@@ -33,7 +33,7 @@ add_headers(struct call *call, int status)
 	if (status == 401)
 		request_add_header(call->request, "WWW-Authenticate",
 		    "Bearer realm=\"postrider\"");
-	if (status == 503 || status == 504)
+	if (status == 429 || status == 503 || status == 504)
 		request_add_header(call->request, "Retry-After", "1");
 	request_add_header(call->request, "Cache-Control", "no-store");
 }

@@ -1,4 +1,5 @@
 #include <event2/event.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,8 @@ listen_now(struct program *program, struct err *err)
 		.max_body = MAX_BODY,
 		.max_buffered = MAX_BUFFERED,
 		.max_connections = max_connections(),
+		.max_per_address = INT_MAX,
+		.max_requests = INT_MAX,
 		.head_timeout = 10 * USEC_PER_SEC,
 		.body_timeout = 30 * USEC_PER_SEC,
 		.idle_timeout = 120 * USEC_PER_SEC,

@@ -24,13 +24,21 @@ class Answer:
 
 
 class Api:
-    """Calls with one key.  A connection a call, so threads may share it."""
+    """Calls with one key, over TLS if there is a context for it.  A connection a call,
+    so threads may share it."""
 
-    def __init__(self, port, key=None, host="127.0.0.1", seconds=20):
+    def __init__(self, port, key=None, host="127.0.0.1", seconds=20, context=None):
         self.port = port
         self.key = key
         self.host = host
         self.seconds = seconds
+        self.context = context
+
+    def connect(self):
+        if self.context is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=self.seconds)
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=self.seconds, context=self.context)
 
     def call(self, method, path, body=None, headers=None):
         """`body` is bytes, sent as they are, or something to make JSON of."""
@@ -41,7 +49,7 @@ class Api:
             headers.setdefault("Content-Type", "application/json")
         if self.key is not None:
             headers.setdefault("Authorization", f"Bearer {self.key}")
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=self.seconds)
+        connection = self.connect()
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

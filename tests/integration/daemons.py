@@ -160,8 +160,8 @@ class Ingest(Program):
     settings = {"listen_address": "127.0.0.1", "listen_port": 0,
                 "development": True, "log_level": "debug"}
 
-    def api(self, key=None):
-        return Api(self.port, key)
+    def api(self, key=None, **how):
+        return Api(self.port, key, **how)
 
 
 class Dispatch(Program):

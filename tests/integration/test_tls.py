@@ -1,53 +1,14 @@
 """TLS to subscribers: whom a subscription believes, and who it says it is."""
 
 import ssl
-import subprocess
 
 import pytest
 
+from .authority import Authority
 from .wait import until
 from .wire import Wire
 
 FAST = {"retry_base_ms": 50, "retry_cap_ms": 100, "timeout_ms": 3000, "max_attempts": 1}
-
-
-class Authority:
-    """Makes certificates with openssl, as an operator would."""
-
-    def __init__(self, folder, name):
-        self.folder = folder
-        self.name = name
-        self._run("req", "-x509", *self.new_key(name), "-subj", f"/CN={name}",
-                  "-addext", "basicConstraints=critical,CA:TRUE", "-out", self.path(f"{name}.pem"))
-
-    def path(self, file):
-        return str(self.folder / file)
-
-    def new_key(self, name):
-        return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                "-keyout", self.path(f"{name}.key"))
-
-    @staticmethod
-    def _run(*args):
-        return subprocess.run(["openssl", *args], check=True, capture_output=True, text=True).stdout
-
-    @property
-    def pem(self):
-        return (self.folder / f"{self.name}.pem").read_text()
-
-    def issue(self, name, host=None):
-        """The paths of a new certificate and of its key."""
-        request, names = self.path(f"{name}.csr"), self.path(f"{name}.ext")
-        self._run("req", *self.new_key(name), "-subj", f"/CN={name}", "-out", request)
-        (self.folder / f"{name}.ext").write_text(
-            f"subjectAltName={host}\n" if host else "basicConstraints=CA:FALSE\n")
-        self._run("x509", "-req", "-in", request, "-CA", self.path(f"{self.name}.pem"),
-                  "-CAkey", self.path(f"{self.name}.key"), "-CAcreateserial", "-days", "2",
-                  "-extfile", names, "-out", self.path(f"{name}.pem"))
-        return self.path(f"{name}.pem"), self.path(f"{name}.key")
-
-    def fingerprint(self, certificate):
-        return self._run("x509", "-in", certificate, "-noout", "-fingerprint", "-sha256")
 
 
 @pytest.fixture

@@ -129,6 +129,10 @@ open_server(struct world *w, const struct server_conf *wanted,
 		conf.max_buffered = 1 << 20;
 	if (conf.max_connections == 0)
 		conf.max_connections = 100;
+	if (conf.max_per_address == 0)
+		conf.max_per_address = 100;
+	if (conf.max_requests == 0)
+		conf.max_requests = 1000000;
 	if (conf.head_timeout == 0)
 		conf.head_timeout = 60 * USEC_PER_SEC;
 	if (conf.body_timeout == 0)

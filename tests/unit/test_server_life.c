@@ -314,22 +314,24 @@ test_more_connections_than_allowed_wait_their_turn(void **state)
 
 	start(w, &(struct server_conf){ .max_connections = 2 });
 	first = join(w, 0);
-	say(first, SECOND "\r\n");
-	until(w, status(first) == 200);
+	say(first, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
 	second = join(w, 1);
-	say(second, SECOND "\r\n");
+	say(second, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+	until(w, w->nheld == 2);
 	third = join(w, 2);
 	say(third, SECOND "\r\n");
-	until(w, status(second) == 200);
-	buf_clear(&first->in);
-	say(first, SECOND "\r\n");
-	until(w, status(first) == 200);
+	for (int i = 0; i < 10; i++)
+		event_base_loop(w->loop, EVLOOP_NONBLOCK);
 	assert_int_equal(server_connections(w->server), 2);
 	assert_int_equal(status(third), 0);
 
-	leave(second);
+	request_reply(w->held[0], 204, NULL, NULL, 0);
+	until(w, status(first) == 204);
 	until(w, status(third) == 200);
+	assert_int_equal(server_given_up(w->server), 1);
 	assert_int_equal(server_connections(w->server), 2);
+	request_reply(w->held[1], 204, NULL, NULL, 0);
+	until(w, status(second) == 204);
 }
 
 static void
