@@ -38,9 +38,10 @@ struct server_conf {
 	 * beside the 16 KiB that each connection may have for its own: a request
 	 * that would take more is 503. */
 	size_t max_buffered;
-	/* When so many are open, answers end their connections, and whoever has
-	 * kept one waiting for a second loses it to a newcomer: the address that
-	 * holds most of these first.  Others wait in the kernel's queue. */
+	/* When so many are open, answers end their connections, and one that
+	 * waits for its client goes to a newcomer: at once if most of them do,
+	 * else after a second; of the address that has most such first.  Where
+	 * there is none, newcomers wait in the kernel's queue. */
 	int max_connections;
 	int max_per_address; /* of them, for one address; a /64 is one */
 	int max_requests; /* on one connection, which then ends */

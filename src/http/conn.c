@@ -108,6 +108,8 @@ conn_hand_over(struct conn *conn)
 	conn_move(conn, CONN_ANSWERING);
 	conn_limit(conn, LIMIT_NONE);
 	conn_wait(conn, CROWD_BUSY);
+	if (server_is_full(conn->server))
+		server_review(conn->server);
 	conn->server->requests++;
 }
 

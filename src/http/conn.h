@@ -137,6 +137,9 @@ void conn_abort(struct conn *conn);
 /* All connections are taken, and others may wait for one. */
 bool server_is_full(const struct server *server);
 
+/* Who waits, or the number of connections, may be another. */
+void server_review(struct server *server);
+
 /* To be called when a connection has been freed. */
 void server_conn_freed(struct server *server);
 

@@ -24,7 +24,8 @@ struct crowd_address {
 
 struct crowd {
 	void *tree; /* of addresses; the C library keeps it balanced */
-	int most; /* no address has more waiting */
+	int waiting; /* guests that are not busy */
+	int most; /* no address has more of them */
 	int max;
 	struct addresses by_waiting[]; /* up to `max` */
 };
@@ -105,6 +106,7 @@ static void
 rank(struct crowd *crowd, struct crowd_address *address, int step)
 {
 	TAILQ_REMOVE(&crowd->by_waiting[address->waiting], address, link);
+	crowd->waiting += step;
 	address->waiting += step;
 	assert(address->waiting >= 0 && address->waiting <= crowd->max);
 	TAILQ_INSERT_TAIL(&crowd->by_waiting[address->waiting], address, link);
@@ -166,6 +168,12 @@ crowd_leave(struct crowd *crowd, struct crowd_guest *guest)
 	TAILQ_REMOVE(&crowd->by_waiting[0], address, link);
 	(void)tdelete(address, &crowd->tree, compare);
 	free(address);
+}
+
+int
+crowd_waiting(const struct crowd *crowd)
+{
+	return crowd->waiting;
 }
 
 int

@@ -53,7 +53,8 @@ void crowd_leave(struct crowd *crowd, struct crowd_guest *guest);
 void crowd_wait(
     struct crowd *crowd, struct crowd_guest *guest, enum crowd_wait wait);
 
-/* How many there are of this guest's address. */
+/* How many are not busy; how many there are of this guest's address. */
+int crowd_waiting(const struct crowd *crowd);
 int crowd_beside(const struct crowd_guest *guest);
 
 /* Who goes first, of all or of this guest's address; NULL if all are busy. */

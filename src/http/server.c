@@ -21,18 +21,22 @@ server_is_full(const struct server *server)
 	return server->connections >= server->conf.max_connections;
 }
 
-/* A connection may be given up for a newcomer. */
+/* A connection may be given up for a newcomer.  Where most are busy, one that
+ * has just come or was just answered is about to ask, and newcomers do better
+ * to queue; where most wait, somebody keeps them so. */
 static bool
 has_spare(const struct server *server)
 {
 	const struct crowd_guest *first = crowd_first(server->crowd);
 
-	return first != NULL && clock_now() - first->since >= PATIENCE;
+	return first != NULL && (2 * crowd_waiting(server->crowd) >
+					server->conf.max_connections ||
+				    clock_now() - first->since >= PATIENCE);
 }
 
 /* Accept, or leave clients in the kernel's queue, and look again. */
-static void
-review_listening(struct server *server)
+void
+server_review(struct server *server)
 {
 	const struct timeval wait = clock_timeval(RETRY_AFTER);
 
@@ -56,7 +60,7 @@ on_retry(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	server->is_short = false;
-	review_listening(server);
+	server_review(server);
 }
 
 static struct conn *
@@ -94,7 +98,7 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	if (conn != NULL &&
 	    crowd_beside(&conn->guest) > server->conf.max_per_address)
 		give_up(server, crowd_first_beside(&conn->guest));
-	review_listening(server);
+	server_review(server);
 }
 
 /* Out of descriptors or memory: the listener stays readable, so going on at
@@ -106,7 +110,7 @@ on_accept_error(struct evconnlistener *listener, void *arg)
 
 	(void)listener;
 	server->is_short = true;
-	review_listening(server);
+	server_review(server);
 }
 
 static void
@@ -130,7 +134,7 @@ void
 server_conn_freed(struct server *server)
 {
 	server->connections--;
-	review_listening(server);
+	server_review(server);
 	check_drained(server);
 }
 

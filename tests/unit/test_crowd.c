@@ -71,6 +71,7 @@ test_whoever_holds_most_is_the_first_to_give_one_up(void **state)
 	crowd_wait(crowd, &g[1], CROWD_BUSY);
 	crowd_wait(crowd, &g[2], CROWD_BUSY);
 	assert_ptr_equal(crowd_first(crowd), &g[0]);
+	assert_int_equal(crowd_waiting(crowd), 2);
 	crowd_wait(crowd, &g[2], CROWD_IDLE);
 	crowd_wait(crowd, &g[1], CROWD_IDLE);
 	assert_ptr_equal(crowd_first(crowd), &g[2]);
