@@ -7,8 +7,8 @@ build_packages="cmake ninja-build gcc libc6-dev pkg-config libpq-dev
 	libcurl4-openssl-dev libssl-dev libjson-c-dev libevent-dev libc-ares-dev"
 run_packages="postgresql ca-certificates"
 test_packages="clang libclang-rt-dev libcmocka-dev curl python3-pytest
-	python3-psycopg python3-hypothesis python3-jsonschema clang-format clang-tidy
-	cppcheck"
+	python3-psycopg python3-hypothesis python3-jsonschema slowhttptest
+	clang-format clang-tidy cppcheck"
 
 say() {
 	printf '== %s\n' "$*"

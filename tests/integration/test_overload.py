@@ -188,6 +188,26 @@ def test_a_look_up_that_is_lost_leaves_no_doubt(make_ingest, admin_key, db):
     until(lambda: api.post("/v1/events", EVENT).status == 202, "keys are looked up again")
 
 
+def test_a_key_that_asks_too_often_is_told_when_to_come_back(make_ingest, cli, tenant, admin_key):
+    """Others are not hindered, nor is what needs no key."""
+    ingest = make_ingest(max_requests_per_key=1)
+    api = ingest.api(admin_key)
+    other = ingest.api(cli.json("key", "create", "--tenant", tenant, "--role", "publisher")["key"])
+
+    def burst():
+        with ThreadPoolExecutor(20) as pool:
+            return list(pool.map(lambda _: api.post("/v1/events", EVENT), range(40)))
+
+    answers = burst()
+    refused = [answer for answer in answers if answer.status == 429]
+    assert refused and {answer.status for answer in answers} == {202, 429}
+    assert {answer.headers["Retry-After"] for answer in refused} == {"1"}
+    assert refused[0].json["type"] == "/problems/too-many"
+    assert other.post("/v1/events", EVENT).status == 202
+    assert Api(ingest.port).get("/healthz").status == 200
+    until(lambda: api.post("/v1/events", EVENT).status == 202, "it may ask again")
+
+
 # -- the end --
 
 def test_a_second_signal_ends_it_at_once_and_everybody_hears(make_ingest, admin_key, db):
