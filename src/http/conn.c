@@ -250,6 +250,7 @@ lose(struct conn *conn)
 	const struct server *server = conn->server;
 	const char *why = conn->wire.failure;
 
+	conn->wire.failure = NULL; /* it is told once */
 	if (why != NULL && server->events.tls_failed != NULL)
 		server->events.tls_failed(server->arg, conn->peer, why);
 	if (why != NULL && conn->state == CONN_HEAD)

@@ -152,22 +152,6 @@ def test_a_client_cannot_have_a_new_handshake(ingest):
     assert b"RENEGOTIATING" in said and b"no renegotiation" in said
 
 
-def test_a_client_that_changes_its_keys_is_served(make_ingest, files):
-    ingest = make_ingest(head_timeout="60s", **files)
-    with subprocess.Popen(
-            ["timeout", "60", "openssl", "s_client", "-tls1_3", "-connect",
-             f"127.0.0.1:{ingest.port}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
-        lines = iter(client.stdout.readline, b"")
-        assert any(b"read R BLOCK" in line for line in lines), "the handshake is done"
-        client.stdin.write(b"K\n")
-        client.stdin.flush()
-        assert any(b"KEYUPDATE" in line for line in lines), "it has new keys"
-        client.stdin.write(HEALTH.replace(b"a\r\n", b"a\r\nConnection: close\r\n"))
-        client.stdin.flush()
-        assert any(b'{"status":"alive"}' in line for line in lines), "it is answered"
-
-
 def test_failures_are_counted_and_the_log_is_not_flooded(ingest, context):
     for _ in range(5):
         s_client(ingest, "-alpn", "h2")
