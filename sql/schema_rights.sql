@@ -8,12 +8,18 @@ WITH wanted (role, privilege, columns, relations) AS (
     VALUES
         ('postrider_ingest', 'SELECT', '{}'::text[],
          '{schema_migration,tenant,api_key,subscription,subscription_pattern,'
-         'turn,lane,event,delivery,attempt,dead_letter,replay,replay_job,audit,'
+         'subscription_test,turn,lane,event,delivery,attempt,dead_letter,replay,replay_job,audit,'
          'history,history_count,history_progress,history_reach}'
          ::text[]),
         ('postrider_ingest', 'INSERT', '{}',
          '{subscription,subscription_pattern,subscription_secret,turn,lane,'
          'event,delivery,replay,replay_job}'),
+        ('postrider_ingest', 'INSERT',
+         '{subscription_id,tenant_id,event_id,body}', '{subscription_test}'),
+        ('postrider_ingest', 'UPDATE',
+         '{asked_at,expires_at,event_id,body,taken_by,finished_at,started_at,'
+         'duration_us,status,ended,remote,reason,dns_us,connect_us,tls_us,'
+         'wait_us,receive_us,headers,excerpt}', '{subscription_test}'),
         ('postrider_ingest', 'INSERT', '{name}', '{tenant}'),
         ('postrider_ingest', 'INSERT',
          '{tenant_id,role,name,hash,expires_at}', '{api_key}'),
@@ -47,7 +53,8 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{subscription_pattern,subscription_secret,lane,dead_letter,replay}'),
         ('postrider_ingest', 'USAGE', '{}', '{position,subscription_id_seq}'),
         ('postrider_dispatch', 'SELECT', '{}',
-         '{schema_migration,subscription,subscription_secret,turn,lane,replay,'
+         '{schema_migration,subscription,subscription_secret,'
+         'subscription_test,turn,lane,replay,'
          'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
          'retention_late,subscription_pattern,operation,operation_backlog,'
          'history_count,history_progress}'),
@@ -61,6 +68,10 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'UPDATE',
          '{state,state_reason,version,updated_at}', '{subscription}'),
+        ('postrider_dispatch', 'UPDATE',
+         '{expires_at,taken_by,finished_at,started_at,duration_us,status,ended,'
+         'remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us,headers,'
+         'excerpt}', '{subscription_test}'),
         ('postrider_dispatch', 'UPDATE',
          '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures,'
          'due_from,leased_from,swept_at,slowed_to,slowed_at}', '{turn}'),
@@ -89,7 +100,7 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{history_progress}'),
         ('postrider_dispatch', 'UPDATE', '{body}', '{event}'),
         ('postrider_dispatch', 'DELETE', '{}',
-         '{lane,replay,delivery,attempt,dead_letter,cancelling,'
+         '{subscription_test,lane,replay,delivery,attempt,dead_letter,cancelling,'
          'retention_late,operation_backlog,history_count}'),
         ('postrider_dispatch', 'USAGE', '{}', '{position}'),
         ('postrider_reader', 'SELECT', '{}',
@@ -101,6 +112,10 @@ WITH wanted (role, privilege, columns, relations) AS (
          'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us,'
          'recorded_at}',
          '{attempt}'),
+        ('postrider_reader', 'SELECT',
+         '{subscription_id,tenant_id,asked_at,expires_at,event_id,taken_by,'
+         'finished_at,started_at,duration_us,status,ended,remote,reason,dns_us,'
+         'connect_us,tls_us,wait_us,receive_us}', '{subscription_test}'),
         ('postrider_reader', 'SELECT',
          '{number,at,actor,source,tenant_id,action,subject,hash}', '{audit}')
 ), used (role, functions) AS (

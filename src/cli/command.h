@@ -143,6 +143,7 @@ enum status cmd_subscription_rotate_key(
     const struct call *call, struct err *err);
 enum status cmd_subscription_rotate_secret(
     const struct call *call, struct err *err);
+enum status cmd_subscription_test(const struct call *call, struct err *err);
 enum status cmd_tenant_create(const struct call *call, struct err *err);
 enum status cmd_tenant_list(const struct call *call, struct err *err);
 enum status cmd_version(const struct call *call, struct err *err);

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "dispatch/chores.h"
+#include "dispatch/tester.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
 #include "store/chore.h"
@@ -24,6 +25,7 @@ enum { RESTS = 5 }; /* times as long as the step that went before */
 #define NEVER INT64_MAX
 
 enum chore {
+	CHORE_TEST,
 	CHORE_CANCEL,
 	CHORE_REPLAY,
 	CHORE_PAYLOAD,
@@ -35,6 +37,7 @@ enum chore {
 
 /* Those whose work is announced when it is made. */
 static const bool is_announced[NCHORES] = {
+	[CHORE_TEST] = true,
 	[CHORE_CANCEL] = true,
 	[CHORE_REPLAY] = true,
 };
@@ -43,6 +46,7 @@ struct chores {
 	const struct worker_conf *conf;
 	chores_due_fn *due;
 	void *arg;
+	struct tester *tester;
 	struct event *timer;
 	usec_t at[NCHORES]; /* when each is to be looked at */
 	usec_t ended_at[NCHORES]; /* its last step */
@@ -98,6 +102,7 @@ chores_start(struct chores *chores)
 {
 	usec_t at = clock_now() + START_WAIT;
 
+	chores->at[CHORE_TEST] = at;
 	chores->at[CHORE_CANCEL] = at;
 	chores->at[CHORE_REPLAY] = at;
 	chores->at[CHORE_TELL] = at;
@@ -123,6 +128,9 @@ chores_put(struct chores *chores, struct pg_batch *batch)
 	chores->current = first_due(chores);
 	chores->began_at = clock_now();
 	switch (chores->current) {
+	case CHORE_TEST:
+		tester_put(chores->tester, batch);
+		break;
 	case CHORE_CANCEL:
 		chore_cancel(batch);
 		break;
@@ -157,6 +165,19 @@ wait_after(const struct chores *chores, const struct chore_step *step)
 	return step->did == 0 && wait < VAIN_WAIT ? VAIN_WAIT : wait;
 }
 
+static void
+read_step(
+    struct chores *chores, struct pg_rows *const *rows, struct chore_step *out)
+{
+	if (chores->current == CHORE_TEST) {
+		tester_answered(chores->tester, rows, out);
+		return;
+	}
+	while (rows[1] != NULL)
+		rows++;
+	chore_read(rows[0], out);
+}
+
 void
 chores_answered(struct chores *chores, struct pg_rows *const *rows)
 {
@@ -165,9 +186,7 @@ chores_answered(struct chores *chores, struct pg_rows *const *rows)
 	struct chore_step step = { 0 };
 
 	if (rows != NULL) {
-		while (rows[1] != NULL)
-			rows++;
-		chore_read(rows[0], &step);
+		read_step(chores, rows, &step);
 		wait = wait_after(chores, &step);
 	}
 	if (step.did > 0)
@@ -195,6 +214,15 @@ chores_notice(struct chores *chores)
 	arm(chores);
 }
 
+static void
+on_test_due(void *arg)
+{
+	struct chores *chores = arg;
+
+	chores->at[CHORE_TEST] = clock_now();
+	arm(chores);
+}
+
 int
 chores_open(struct chores **out, struct worker *worker, chores_due_fn *due,
     void *arg, struct err *err)
@@ -211,11 +239,17 @@ chores_open(struct chores **out, struct worker *worker, chores_due_fn *due,
 		chores->at[i] = NEVER;
 	chores->timer = event_new(worker->loop, -1, 0, on_timer, chores);
 	if (chores->timer == NULL) {
-		chores_close(chores);
-		return err_set(err, ERR_NOMEM, "chores");
+		(void)err_set(err, ERR_NOMEM, "chores");
+		goto fail;
 	}
+	if (tester_open(&chores->tester, worker, on_test_due, chores, err) != 0)
+		goto fail;
 	*out = chores;
 	return 0;
+
+fail:
+	chores_close(chores);
+	return -1;
 }
 
 void
@@ -223,6 +257,7 @@ chores_close(struct chores *chores)
 {
 	if (chores == NULL)
 		return;
+	tester_close(chores->tester);
 	if (chores->timer != NULL)
 		event_free(chores->timer);
 	free(chores);

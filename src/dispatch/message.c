@@ -154,7 +154,9 @@ message_write(struct message *out, struct endpoint *endpoint,
 	add_number(out, &offsets, "webhook-timestamp: ", timestamp);
 	signatures =
 	    add_signatures(out, &offsets, endpoint, lease, timestamp, now);
-	add_number(out, &offsets, "postrider-position: ", lease->delivery_id);
+	if (lease->delivery_id != 0)
+		add_number(out, &offsets, "postrider-position: ",
+		    lease->delivery_id);
 	add_number(out, &offsets, "postrider-attempt: ", lease->attempt);
 	if (endpoint->older_signature)
 		add_older(out, &offsets, endpoint, lease, timestamp);

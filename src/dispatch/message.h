@@ -23,7 +23,8 @@ struct message {
 /*
  * Write the headers for sending `lease` to `endpoint`, signed for the time
  * `wall` with each secret and each key that is valid at `now`, and those that
- * the subscription adds.  0, or -1 if memory or OpenSSL fails, or if no secret
+ * the subscription adds.  What is no delivery, but a test, has the id 0 and no
+ * position.  0, or -1 if memory or OpenSSL fails, or if no secret
  * is valid: nothing is sent unsigned.  Free with message_fini() in either case.
  */
 int message_write(struct message *out, struct endpoint *endpoint,

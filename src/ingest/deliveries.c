@@ -82,13 +82,10 @@ put_headers(const struct shown *shown)
 }
 
 static void
-put_attempt(const struct shown *shown)
+put_try(const struct shown *shown)
 {
 	usec_t duration = pg_read_time(shown->rows, shown->row, "duration_us");
 
-	buf_puts(shown->out, "{");
-	put_count(shown, "generation", "tried_generation");
-	put_count(shown, "attempt", "attempt");
 	put_moment(shown, "started_at");
 	if (duration < 0)
 		put_json(shown->out, "duration_us", "null");
@@ -101,6 +98,21 @@ put_attempt(const struct shown *shown)
 	put_timing(shown);
 	put_headers(shown);
 	put_words(shown, "excerpt");
+}
+
+void
+deliveries_put_try(struct buf *out, const struct pg_rows *rows, int row)
+{
+	put_try(&(struct shown){ .out = out, .rows = rows, .row = row });
+}
+
+static void
+put_attempt(const struct shown *shown)
+{
+	buf_puts(shown->out, "{");
+	put_count(shown, "generation", "tried_generation");
+	put_count(shown, "attempt", "attempt");
+	put_try(shown);
 	buf_puts(shown->out, "}");
 }
 

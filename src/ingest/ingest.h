@@ -17,6 +17,7 @@ struct desk;
 struct err;
 struct event_base;
 struct server;
+struct subscription_tests;
 struct writer;
 
 /* The settings, as the table in main.c names them. */
@@ -56,6 +57,7 @@ struct ingest {
 	struct target_policy policy;
 	struct seal_ring ring; /* the first one seals secrets */
 	struct desk *desk;
+	struct subscription_tests *tests;
 	struct writer *writer;
 	struct auth *auth;
 	struct metrics metrics;

@@ -17,6 +17,7 @@
 #include "ingest.h"
 #include "listener.h"
 #include "rate.h"
+#include "subscription_tests.h"
 #include "writer.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -219,6 +220,7 @@ on_stop(evutil_socket_t signal, short what, void *arg)
 	ingest->is_stopping = true;
 	notify_send("STOPPING=1");
 	log_info("stopping: answering what is in hand", NULL);
+	subscription_tests_stop(ingest->tests);
 	server_drain(ingest->server, on_drained, ingest);
 }
 
@@ -255,14 +257,15 @@ open_ingest(struct ingest *ingest, struct err *err)
 	if (seal_ring_read(&ingest->ring, ingest->conf->secret_key_file, err) !=
 		0 ||
 	    auth_open(&ingest->auth, ingest, err) != 0 ||
+	    subscription_tests_open(&ingest->tests, ingest, err) != 0 ||
 	    desk_open(&ingest->desk, ingest, err) != 0 ||
 	    writer_open(&ingest->writer, ingest, err) != 0)
 		return -1;
 	return listener_open(ingest, err);
 }
 
-/* Who is still in hand after a second signal is told by the writer and the
- * desk, so these come before the server. */
+/* Who is still in hand after a second signal is told by the writer, the desk
+ * and the tests, so these come before the server. */
 static void
 close_program(struct program *program)
 {
@@ -270,6 +273,7 @@ close_program(struct program *program)
 
 	writer_close(ingest->writer);
 	desk_close(ingest->desk);
+	subscription_tests_close(ingest->tests);
 	auth_close(ingest->auth);
 	server_close(ingest->server);
 	seal_ring_fini(&ingest->ring);

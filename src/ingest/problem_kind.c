@@ -62,9 +62,10 @@ static const struct problem_kind kinds[] = {
 	    "It is JSON, and a member of it is missing or has a value that it "
 	    "cannot have. Nothing was done. `pointer` is the JSON pointer of "
 	    "the member, `detail` says what it must be." },
-	{ 429, "too-many", "Too many requests",
-	    "This key asks more often than it may in a second. Nothing was "
-	    "done. Wait as the header `Retry-After` says, and send it again." },
+	{ 429, "too-many", "That is too many at once",
+	    "This key asks more often than it may in a second, or what is asked "
+	    "for is under way already or was just now. Nothing was done. Wait as "
+	    "the header `Retry-After` says, and send it again." },
 	{ 431, "header-too-large", "The headers are too large",
 	    "There are too many headers, or they are too long. Send fewer." },
 	{ 500, "internal", "It went wrong here",

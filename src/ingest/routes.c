@@ -18,6 +18,7 @@
 #include "routes.h"
 #include "state.h"
 #include "subscription_changes.h"
+#include "subscription_tests.h"
 #include "subscriptions.h"
 #include "tenants.h"
 
@@ -74,6 +75,8 @@ static const struct route routes[] = {
 	{ ROUTE("POST", "/v1/subscriptions/{id}/rotate-signing-key",
 	      subscription_changes_rotate_key),
 	    .type = JSON, .roles = ADMIN_KEYS, .is_fresh = true },
+	{ ROUTE("POST", "/v1/subscriptions/{id}/test", subscription_tests_post),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions/{id}/deliveries", deliveries_list),
 	    .roles = READ_KEYS, .is_fresh = true, .has_query = true },
 	{ ROUTE(

@@ -49,6 +49,9 @@ COLUMNS = {
     "subscription_pattern": "tenant_id pattern subscription_id",
     "subscription_secret": "id subscription_id key_id nonce sealed created_at expires_at kind name"
                            " size public_key",
+    "subscription_test": "subscription_id tenant_id asked_at expires_at event_id body taken_by"
+                         " finished_at started_at duration_us status ended remote reason dns_us"
+                         " connect_us tls_us wait_us receive_us headers excerpt",
     "tenant": "id name created_at",
     "turn": "subscription_id rest wake_at tenant_id rate_at circuit circuit_opens failures"
             " due_from leased_from swept_at entered_at slowed_to slowed_at",
@@ -88,6 +91,11 @@ TABLES = {
         "subscription_secret": {
             "SELECT": "id subscription_id kind name size public_key key_id expires_at",
             "INSERT": ALL, "UPDATE": "expires_at", "DELETE": ALL},
+        "subscription_test": {
+            "SELECT": ALL, "INSERT": "subscription_id tenant_id event_id body",
+            "UPDATE": "asked_at expires_at event_id body taken_by finished_at started_at"
+                      " duration_us status ended remote reason dns_us connect_us tls_us wait_us"
+                      " receive_us headers excerpt"},
         "tenant": {"SELECT": ALL, "INSERT": "name"},
         "turn": {"SELECT": ALL, "INSERT": ALL,
                  "UPDATE": "rest wake_at entered_at rate_at circuit circuit_opens failures"
@@ -123,6 +131,10 @@ TABLES = {
         "subscription": {"SELECT": ALL, "UPDATE": "state state_reason version updated_at"},
         "subscription_pattern": {"SELECT": ALL},
         "subscription_secret": {"SELECT": ALL},
+        "subscription_test": {
+            "SELECT": ALL, "DELETE": ALL,
+            "UPDATE": "expires_at taken_by finished_at started_at duration_us status ended remote"
+                      " reason dns_us connect_us tls_us wait_us receive_us headers excerpt"},
         "tenant": {"SELECT": "id name"},
         "turn": {"SELECT": ALL,
                  "UPDATE": "rest wake_at entered_at rate_at circuit circuit_opens failures"
@@ -141,6 +153,10 @@ TABLES = {
         "retention": {"SELECT": ALL},
         "retention_late": {"SELECT": ALL},
         "schema_migration": {"SELECT": ALL},
+        "subscription_test": {
+            "SELECT": "subscription_id tenant_id asked_at expires_at event_id taken_by finished_at"
+                      " started_at duration_us status ended remote reason dns_us connect_us tls_us"
+                      " wait_us receive_us"},
     },
     "public": {},
 }

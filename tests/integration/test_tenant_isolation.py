@@ -46,6 +46,7 @@ WHO_MAY = {
     ("POST", f"{SUBSCRIPTION}/enable"): ADMINS,
     ("POST", f"{SUBSCRIPTION}/rotate-secret"): ADMINS,
     ("POST", f"{SUBSCRIPTION}/rotate-signing-key"): ADMINS,
+    ("POST", f"{SUBSCRIPTION}/test"): ADMINS,
     ("GET", f"{SUBSCRIPTION}/deliveries"): READS,
     ("GET", f"{SUBSCRIPTION}/deliveries/{{id}}"): READS,
     ("POST", f"{SUBSCRIPTION}/deliveries/{{id}}/retry"): ADMINS,
@@ -152,7 +153,7 @@ def everything(db, tenant):
                       ("event", "tenant_id = %s"), ("audit", "tenant_id = %s"),
                       *((name, "subscription_id IN (SELECT id FROM postrider.subscription"
                          " WHERE tenant_id = %s)") for name in (
-                             "subscription_secret", "lane", "delivery", "dead_letter",
+                             "subscription_secret", "subscription_test", "lane", "delivery", "dead_letter",
                              "replay_job"))):
         found += db.rows(f"SELECT '{table}', xmin::text, t::text FROM postrider.{table} t"
                          f" WHERE {of} ORDER BY 3", tenant_id)
