@@ -2,7 +2,8 @@
 --
 --   $1 bigint    tenant, or null for any
 --   $2 bigint    subscription
---   $3 text      dead: dead letters; events: all that its event types match
+--   $3 text      dead: dead letters; events: all that its event types and its
+--                filter match
 --   $4 bigint    since, microseconds since 1970, or null: from the first on
 --   $5 bigint    until, or null: up to now, which is the latest in any case
 --   $6 integer   most a second, or null for the default

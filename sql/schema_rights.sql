@@ -36,7 +36,8 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{url,event_types,state,state_reason,ordering,on_dead,'
          'older_signature,max_attempts,max_in_flight,retry_base_ms,'
          'retry_cap_ms,timeout_ms,rate_per_second,circuit_after,headers,tls_ca,'
-         'tls_certificate,version,updated_at}', '{subscription}'),
+         'tls_certificate,filter,filter_weight,version,updated_at}',
+         '{subscription}'),
         ('postrider_ingest', 'UPDATE',
          '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures,'
          'slowed_to}',
@@ -121,11 +122,11 @@ WITH wanted (role, privilege, columns, relations) AS (
 ), used (role, functions) AS (
     VALUES
         ('postrider_ingest',
-         '{why,until,by_index,in_flight_limit,histogram_sum,histogram_ms,'
-         'histogram_json}'::text[]),
+         '{why,until,by_index,in_flight_limit,event_payload,histogram_sum,'
+         'histogram_ms,histogram_json}'::text[]),
         ('postrider_dispatch',
-         '{in_flight_limit,rfc3339,operation_event,histogram_bin,histogram,'
-         'histogram_sum}'),
+         '{in_flight_limit,rfc3339,operation_event,event_payload,event_values,'
+         'histogram_bin,histogram,histogram_sum}'),
         ('postrider_reader',
          '{why,until,by_index,in_flight_limit,histogram_ms}')
 ), missing AS (

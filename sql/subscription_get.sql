@@ -7,7 +7,7 @@
 -- signing key its public half, the newest first.
 
 SELECT s.id, s.url, array_to_json(s.event_types)::text AS event_types,
-       s.state, s.state_reason, s.ordering, s.on_dead, s.older_signature,
+       s.filter, s.state, s.state_reason, s.ordering, s.on_dead, s.older_signature,
        s.max_attempts, s.max_in_flight, s.retry_base_ms, s.retry_cap_ms,
        s.timeout_ms, s.rate_per_second::text AS rate_per_second,
        s.circuit_after, s.headers::text AS headers, k.secret_headers,

@@ -5,11 +5,13 @@
 --   $3 text[]    a pattern that its type matches: 'a.b', 'a.*', '*'
 --
 -- Returns question and subscription, each pair once.  A paused subscription
--- takes events and waits; a disabled one takes none (replay brings them).
+-- takes events and waits; a disabled one takes none (replay brings them).  What
+-- has a filter_weight, its filter has yet to take (event_filter).
 
 SELECT DISTINCT q.question,
        s.id AS subscription_id,
-       s.ordering = 'asset' AS is_ordered
+       s.ordering = 'asset' AS is_ordered,
+       s.filter_weight
   FROM unnest($1::integer[], $2::bigint[], $3::text[])
        AS q (question, tenant_id, pattern)
   JOIN postrider.subscription_pattern p

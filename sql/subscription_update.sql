@@ -19,15 +19,17 @@
 --   $17 text     headers, a JSON object
 --   $18 text     tls_ca; '': none
 --   $19 text     tls_certificate; '': none
---   $20 text[]   kinds of secrets that are given up, those it has
---   $21 boolean  a signing key is for one that has none, which others keep;
+--   $20 text     filter; '': none
+--   $21 integer  filter_weight, if one is given
+--   $22 text[]   kinds of secrets that are given up, those it has
+--   $23 boolean  a signing key is for one that has none, which others keep;
 --                else they are refused
---   $22 text     id of the key that seals the secrets which it gets
---   $23 text[]   kind of such a secret
---   $24 text[]   its header's name, or null
---   $25 text[]   its public key, or null
---   $26 bytea[]  nonce
---   $27 bytea[]  sealed secret
+--   $24 text     id of the key that seals the secrets which it gets
+--   $25 text[]   kind of such a secret
+--   $26 text[]   its header's name, or null
+--   $27 text[]   its public key, or null
+--   $28 bytea[]  nonce
+--   $29 bytea[]  sealed secret
 --
 -- Returns one row if it is there: whether it has another version, or else why
 -- the change is refused, whether it has got the signing key, and old_until for
@@ -55,11 +57,11 @@ WITH old AS MATERIALIZED (
       JOIN postrider.subscription_secret k ON k.subscription_id = o.id
 ), given AS MATERIALIZED (
     SELECT *
-      FROM unnest($23::text[], $24::text[], $25::text[], $26::bytea[],
-                  $27::bytea[])
+      FROM unnest($25::text[], $26::text[], $27::text[], $28::bytea[],
+                  $29::bytea[])
            AS g (kind, name, public_key, nonce, sealed)
      WHERE kind <> 'signing_key'
-        OR NOT $21::boolean
+        OR NOT $23::boolean
         OR NOT EXISTS (SELECT
                          FROM kept
                         WHERE kind = 'signing_key'
@@ -89,7 +91,15 @@ WITH old AS MATERIALIZED (
            CASE
                WHEN $19::text IS NULL THEN tls_certificate
                ELSE nullif($19, '')
-           END AS tls_certificate
+           END AS tls_certificate,
+           CASE
+               WHEN $20::text IS NULL THEN filter
+               ELSE nullif($20, '')
+           END AS filter,
+           CASE
+               WHEN $20 IS NULL THEN filter_weight
+               ELSE $21::integer
+           END AS filter_weight
       FROM old
      WHERE is_fresh
 ), judged AS MATERIALIZED (
@@ -118,7 +128,7 @@ WITH old AS MATERIALIZED (
                    SELECT name, size
                      FROM kept
                     WHERE kind = 'header'
-                      AND kind <> ALL ($20::text[])
+                      AND kind <> ALL ($22::text[])
                     UNION ALL
                    SELECT name, octet_length(sealed) - 16
                      FROM given
@@ -140,6 +150,8 @@ WITH old AS MATERIALIZED (
            headers = n.headers,
            tls_ca = n.tls_ca,
            tls_certificate = n.tls_certificate,
+           filter = n.filter,
+           filter_weight = n.filter_weight,
            version = s.version + 1,
            updated_at = statement_timestamp()
       FROM judged n
@@ -148,24 +160,24 @@ WITH old AS MATERIALIZED (
        AND ((s.url, s.event_types, s.ordering, s.on_dead, s.older_signature,
              s.max_attempts, s.max_in_flight, s.retry_base_ms, s.retry_cap_ms,
              s.timeout_ms, s.rate_per_second, s.circuit_after, s.headers,
-             s.tls_ca, s.tls_certificate)
+             s.tls_ca, s.tls_certificate, s.filter)
             IS DISTINCT FROM
             (n.url, n.event_types, n.ordering, n.on_dead, n.older_signature,
              n.max_attempts, n.max_in_flight, n.retry_base_ms, n.retry_cap_ms,
              n.timeout_ms, n.rate_per_second, n.circuit_after, n.headers,
-             n.tls_ca, n.tls_certificate)
+             n.tls_ca, n.tls_certificate, n.filter)
             OR EXISTS (SELECT FROM given)
-            OR EXISTS (SELECT FROM kept WHERE kind = ANY ($20)))
+            OR EXISTS (SELECT FROM kept WHERE kind = ANY ($22)))
     RETURNING s.*
 ), forgotten AS (
     DELETE FROM postrider.subscription_secret k
      USING changed c
      WHERE k.subscription_id = c.id
-       AND k.kind = ANY ($20)
+       AND k.kind = ANY ($22)
 ), sealed AS (
     INSERT INTO postrider.subscription_secret
            (subscription_id, kind, name, public_key, key_id, nonce, sealed)
-    SELECT c.id, g.kind, g.name, g.public_key, $22::text, g.nonce, g.sealed
+    SELECT c.id, g.kind, g.name, g.public_key, $24::text, g.nonce, g.sealed
       FROM changed c
      CROSS JOIN given g
 ), unmatched AS (
@@ -228,7 +240,7 @@ WITH old AS MATERIALIZED (
     SELECT (SELECT jsonb_agg(concat_ws(' ', kind, name, public_key)
                              ORDER BY kind, name, id)
               FROM kept
-             WHERE kind = ANY ($20)) AS before,
+             WHERE kind = ANY ($22)) AS before,
            (SELECT jsonb_agg(concat_ws(' ', kind, name, public_key)
                              ORDER BY kind, name)
               FROM given) AS after
@@ -251,7 +263,8 @@ WITH old AS MATERIALIZED (
              FROM jsonb_each(to_jsonb(o)) b
              JOIN jsonb_each(to_jsonb(c)) a ON a.key = b.key
             WHERE a.value <> b.value
-              AND a.key NOT IN ('version', 'updated_at')) d
+              AND a.key NOT IN ('version', 'updated_at', 'filter_weight',
+                                'filter_path')) d
 ), told AS MATERIALIZED (
     SELECT pg_notify('postrider_work', '')
       FROM turned

@@ -3,18 +3,21 @@
  *
  *	outbox_ask    -- who may post, what is there, where do the events go?
  *	outbox_learn     revoked keys, unknown subscriptions, known ids
+ *	outbox_filter -- where there are filters: whom are the events for?
+ *	outbox_filtered  not all have as many deliveries as it seemed
  *	outbox_write  -- events, lanes, deliveries: one transaction
  *	outbox_settle    the rest is accepted
  *
  * The caller sends the batches.  Each is a transaction of its own, and nothing
- * is kept unless the second succeeds: at any failure the whole can be begun
+ * is kept unless the last succeeds: at any failure the whole can be begun
  * again with a new outbox.  So it has to be after a unique_violation: somebody
- * accepted one of the ids between the two.
+ * accepted one of the ids between the first and the last.
  */
 
 #ifndef STORE_OUTBOX_H
 #define STORE_OUTBOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,9 +81,24 @@ void outbox_close(struct outbox *outbox);
 void outbox_ask(struct outbox *outbox, struct pg_batch *batch);
 
 /* Read their answers: decide what needs no writing.  What goes beyond
- * `max_deliveries` is left for later; one event is always kept. */
+ * `max_deliveries`, or the work of filters, is left for later; one event is always
+ * kept.  SIZE_MAX: all are, whatever they take. */
 int outbox_learn(struct outbox *outbox, struct pg_rows *const *rows,
     size_t max_deliveries, struct err *err);
+
+/* Whether there are filters to ask: there are none, as a rule. */
+bool outbox_has_filters(const struct outbox *outbox);
+
+/*
+ * Add the question to `batch`, which is new; read the answer.  What would be more
+ * work than FILTER_WORK_MAX for one event is not asked, nor what would be more
+ * than eight times that for all: then the event is for them, as if they had no
+ * filter.  Named subscriptions are not asked about.
+ */
+int outbox_filter(
+    struct outbox *outbox, struct pg_batch *batch, struct err *err);
+int outbox_filtered(
+    struct outbox *outbox, struct pg_rows *const *rows, struct err *err);
 
 /* How many are open: if none, there is nothing to write. */
 size_t outbox_count(const struct outbox *outbox);

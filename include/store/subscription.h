@@ -37,6 +37,8 @@ struct subscription_fields {
 	int circuit_after;
 	const char *headers; /* a JSON object of lower-case names and values */
 	const char *tls_ca, *tls_certificate; /* PEM; "" for none */
+	const char *filter; /* "" for none */
+	int filter_weight; /* of one that is given, by filter_check() */
 };
 
 /* What a new one is made of. */
@@ -53,6 +55,7 @@ struct subscription {
 	int64_t id;
 	const char *url;
 	const char *event_types; /* a JSON array of strings */
+	const char *filter; /* "" for none */
 	const char *state;
 	const char *state_reason; /* "" if none */
 	const char *ordering;

@@ -26,6 +26,7 @@ add(struct out *out, const struct subscription *s)
 	out_number(out, "circuit_after", s->circuit_after);
 	out_time(out, "created_at", s->created_at);
 	out_raw(out, "event_types", s->event_types);
+	out_text(out, "filter", s->filter[0] == '\0' ? NULL : s->filter);
 	out_text(out, "url", s->url);
 	out_end(out);
 }

@@ -155,8 +155,8 @@ message_write(struct message *out, struct endpoint *endpoint,
 	signatures =
 	    add_signatures(out, &offsets, endpoint, lease, timestamp, now);
 	if (lease->delivery_id != 0)
-		add_number(out, &offsets, "postrider-position: ",
-		    lease->delivery_id);
+		add_number(
+		    out, &offsets, "postrider-position: ", lease->delivery_id);
 	add_number(out, &offsets, "postrider-attempt: ", lease->attempt);
 	if (endpoint->older_signature)
 		add_older(out, &offsets, endpoint, lease, timestamp);

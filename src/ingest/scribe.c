@@ -262,6 +262,58 @@ check_unit(const struct scribe *scribe, struct err *err)
 	return 0;
 }
 
+/* Nothing was written yet: an answer that was lost leaves no question open. */
+static void
+fail_reading(struct scribe *scribe, const struct err *err)
+{
+	struct err wrong = *err;
+
+	if (wrong.code == ERR_UNKNOWN)
+		wrong.code = ERR_RETRY;
+	fail(scribe, &wrong);
+}
+
+static void
+write_what_is_fine(struct scribe *scribe)
+{
+	struct err wrong;
+
+	if (is_unit(scribe) && check_unit(scribe, &wrong) != 0)
+		fail(scribe, &wrong);
+	else
+		write_batch(scribe);
+}
+
+static void
+on_filtered(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct scribe *scribe = arg;
+	struct err wrong;
+
+	if (err == NULL && outbox_filtered(scribe->outbox, rows, &wrong) != 0)
+		err = &wrong;
+	if (err != NULL)
+		fail_reading(scribe, err);
+	else
+		write_what_is_fine(scribe);
+}
+
+static void
+filter_batch(struct scribe *scribe)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct err err;
+
+	if (batch == NULL)
+		(void)err_set(&err, ERR_NOMEM, "batch");
+	if (batch == NULL || outbox_filter(scribe->outbox, batch, &err) != 0) {
+		pg_batch_free(batch);
+		fail(scribe, &err);
+		return;
+	}
+	submit(scribe, batch, on_filtered);
+}
+
 static void
 on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
@@ -272,20 +324,17 @@ on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (err == NULL &&
 	    outbox_learn(scribe->outbox, rows, most, &wrong) != 0)
 		err = &wrong;
-	if (err == NULL && is_unit(scribe) && check_unit(scribe, &wrong) != 0)
-		err = &wrong;
 	if (err != NULL) {
-		wrong = *err;
-		if (wrong.code == ERR_UNKNOWN) /* nothing was written */
-			wrong.code = ERR_RETRY;
-		fail(scribe, &wrong);
+		fail_reading(scribe, err);
 		return;
 	}
 	if (outbox_count(scribe->outbox) == 0 ||
 	    (is_unit(scribe) && !unit_is_fine(scribe)))
 		finish(scribe);
+	else if (outbox_has_filters(scribe->outbox))
+		filter_batch(scribe);
 	else
-		write_batch(scribe);
+		write_what_is_fine(scribe);
 }
 
 static int

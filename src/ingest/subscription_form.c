@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "core/filter.h"
 #include "subscription_form_fields.h"
 
 #define WORD_CHARACTERS                                                        \
@@ -124,6 +125,25 @@ take_types(struct form_reading *r, const struct form_field *field,
 }
 
 static int
+take_filter(struct form_reading *r, const struct form_field *field,
+    const struct json_slice *value)
+{
+	struct subscription_fields *fields = &r->out->fields;
+	struct buf *filter = &r->out->filter;
+
+	(void)field;
+	if (value->kind == JSON_NULL) {
+		fields->filter = "";
+		return 0;
+	}
+	if (form_take_text(r, filter, value) != 0)
+		return -1;
+	fields->filter = filter->data;
+	return filter_check(
+	    &fields->filter_weight, filter->data, filter->len - 1, r->err);
+}
+
+static int
 take_word(struct form_reading *r, const struct form_field *field,
     const struct json_slice *value)
 {
@@ -197,6 +217,7 @@ static const struct form_field fields[] = {
 	{ FORM(circuit_after), NUMBER(0, 10000) },
 	{ .name = "ed25519_signature", .take = form_take_ed25519 },
 	{ .name = "event_types", .take = take_types },
+	{ .name = "filter", .take = take_filter },
 	{ .name = "headers", .take = form_take_headers },
 	{ FORM(max_attempts), NUMBER(1, INT_MAX) },
 	{ FORM(max_in_flight), NUMBER(1, 10000) },
@@ -270,6 +291,7 @@ read_members(struct form_reading *r, const char *text, size_t len)
 			.retry_cap_ms = -1,
 			.timeout_ms = -1,
 			.circuit_after = -1,
+			.filter_weight = -1,
 		},
 	};
 	r->pointer[0] = '\0';
@@ -346,6 +368,7 @@ void
 subscription_form_fini(struct subscription_form *form)
 {
 	buf_fini(&form->types);
+	buf_fini(&form->filter);
 	buf_fini(&form->headers.text);
 	buf_wipe(&form->secret_headers.text);
 	buf_fini(&form->headers_json);

@@ -40,6 +40,7 @@ struct subscription_form {
 	struct target target;
 	struct buf types; /* the event types, each NUL-terminated */
 	const char *event_types[SUBSCRIPTION_TYPES_MAX];
+	struct buf filter; /* with a NUL, if given */
 	char rate[FORM_RATE_SIZE];
 	struct form_headers headers, secret_headers;
 	struct buf headers_json;

@@ -24,6 +24,21 @@ static const char signing_keys[] =
     "signature over the same, which the public key verifies: the 32 bytes that "
     "follow \"whpk_\" as base64. Whoever verifies that way cannot sign, and "
     "needs neither the secret nor the signing key.";
+/* It is short, so that it is read; the tests run it. */
+static const char example[] =
+    "import base64, hashlib, hmac, time\n"
+    "\n"
+    "def verify(secret, headers, body):  # body: the bytes as they came\n"
+    "    sent = headers[\"webhook-timestamp\"]\n"
+    "    if abs(time.time() - int(sent)) > 300:\n"
+    "        raise ValueError(\"too old, or of the future\")\n"
+    "    key = base64.b64decode(secret[len(\"whsec_\"):])\n"
+    "    signed = f'{headers[\"webhook-id\"]}.{sent}.'.encode() + body\n"
+    "    digest = hmac.new(key, signed, hashlib.sha256).digest()\n"
+    "    wanted = b\"v1,\" + base64.b64encode(digest)\n"
+    "    given = headers[\"webhook-signature\"].encode().split()\n"
+    "    if not any(hmac.compare_digest(wanted, one) for one in given):\n"
+    "        raise ValueError(\"not signed with this secret\")\n";
 static const char once[] = " What is secret is shown in this answer only.";
 
 static const char *
@@ -63,6 +78,7 @@ subscription_json_put(struct buf *out, const struct subscription *s)
 	put_id(out, "id", s->id);
 	put_text(out, "url", s->url);
 	put_json(out, "event_types", s->event_types);
+	put_text(out, "filter", or_null(s->filter));
 	put_text(out, "state", s->state);
 	put_text(out, "state_reason", or_null(s->state_reason));
 	put_text(out, "ordering", s->ordering);
@@ -100,6 +116,8 @@ subscription_json_put_secrets(struct buf *out, const struct sign_secret *secret,
 	buf_puts(&explained, key == NULL ? "" : signing_keys);
 	buf_puts(&explained, once);
 	put_text(out, "signing", buf_text(&explained));
+	if (secret != NULL)
+		put_text(out, "verification_example", example);
 	buf_fini(&explained);
 }
 

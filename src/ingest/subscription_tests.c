@@ -171,7 +171,7 @@ ask(struct test *test, struct err *err)
 		return err_set(err, ERR_NOMEM, "test");
 	call_who(&who, test->call);
 	test->asked.tenant_id = test->call->key.tenant_id;
-	test->asked.subscription_id = subscriptions_id(test->call);
+	test->asked.subscription_id = call_id(test->call);
 	test->asked.actor = who.actor;
 	if (subscription_test_ask(batch, &test->asked, err) != 0) {
 		pg_batch_free(batch);

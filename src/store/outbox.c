@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "core/filter.h"
 #include "pg/pg.h"
 #include "pg/row.h"
 #include "store/key.h"
@@ -91,6 +92,9 @@ outbox_close(struct outbox *outbox)
 	if (outbox == NULL)
 		return;
 	targets_free(outbox->targets);
+	for (size_t i = 0; outbox->entries != NULL && i < outbox->n; i++)
+		free(outbox->entries[i].skips);
+	free(outbox->asked);
 	free(outbox->entries);
 	free(outbox->sorted);
 	free(outbox->keys);
@@ -177,6 +181,7 @@ find_targets(struct outbox *outbox)
 		    targets_of(outbox->targets, entry->question, &n);
 
 		entry->ev->fan_out = count_takers(found, n);
+		entry->work = outbox_weigh(entry->ev, found, n);
 		entry->ev->nobody = find_missing(entry->ev, found, n);
 		if (entry->ev->nobody != 0 && entry_is_open(entry))
 			entry->ev->outcome = OUTBOX_NOBODY;
@@ -272,7 +277,10 @@ judge_repeats(struct outbox *outbox)
 static void
 trim(struct outbox *outbox, size_t max_deliveries)
 {
-	size_t n = 0;
+	size_t n = 0, work = 0;
+	/* What cannot be parted has a bound of its own. */
+	size_t max_work =
+	    max_deliveries == SIZE_MAX ? SIZE_MAX : FILTER_WORK_MAX;
 	bool is_full = false;
 
 	for (size_t i = 0; i < outbox->n; i++) {
@@ -280,8 +288,10 @@ trim(struct outbox *outbox, size_t max_deliveries)
 
 		if (entry_is_written(entry)) {
 			n += (size_t)entry->ev->fan_out;
-			is_full = n > max_deliveries &&
-			          n > (size_t)entry->ev->fan_out;
+			work += entry->work;
+			is_full = (n > max_deliveries &&
+				      n > (size_t)entry->ev->fan_out) ||
+			          (work > max_work && work > entry->work);
 		}
 		/* All after it too, repeats of it among them. */
 		if (is_full && entry_is_open(entry))

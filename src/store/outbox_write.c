@@ -139,7 +139,8 @@ plan_entry(
 	const struct target *found = targets_of(targets, entry->question, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		if (!found[i].takes_events)
+		if (!found[i].takes_events ||
+		    (entry->skips != NULL && entry->skips[i]))
 			continue;
 		plan->pairs[plan->npairs++] = (struct pair){
 			.subscription_id = found[i].subscription_id,

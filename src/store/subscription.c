@@ -56,6 +56,8 @@ put_fields(struct pg_batch *batch, const struct subscription_fields *f)
 	pg_text(batch, f->headers);
 	pg_text(batch, f->tls_ca);
 	pg_text(batch, f->tls_certificate);
+	pg_text(batch, f->filter);
+	number_if_given(batch, f->filter_weight);
 }
 
 void
@@ -107,6 +109,7 @@ subscription_read(struct subscription *out, const struct pg_rows *rows, int row)
 		.id = pg_read_bigint(rows, row, "id"),
 		.url = pg_read_text(rows, row, "url"),
 		.event_types = pg_read_text(rows, row, "event_types"),
+		.filter = pg_read_text(rows, row, "filter"),
 		.state = pg_read_text(rows, row, "state"),
 		.state_reason = pg_read_text(rows, row, "state_reason"),
 		.ordering = pg_read_text(rows, row, "ordering"),

@@ -8,8 +8,9 @@
 #include "store/subscription.h"
 #include "store/subscription_test.h"
 
+/* Its type is one that nobody can post. */
 static const char posted[] =
-    "{\"type\":\"" SUBSCRIPTION_TEST_TYPE "\",\"data\":{\"message\":"
+    "{\"type\":\"test\",\"data\":{\"message\":"
     "\"A test of this subscription, which somebody asked for.\"}}";
 
 static int
@@ -18,6 +19,8 @@ make_event(struct envelope *envelope, struct buf *body, struct err *err)
 	if (envelope_parse(envelope, posted, strlen(posted), NULL, err) != 0 ||
 	    envelope_make_id(envelope, err) != 0)
 		return -1;
+	memcpy(envelope->type, SUBSCRIPTION_TEST_TYPE,
+	    sizeof(SUBSCRIPTION_TEST_TYPE));
 	envelope_body(body, envelope, clock_wall());
 	return body->failed ? err_set(err, ERR_NOMEM, "test event") : 0;
 }

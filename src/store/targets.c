@@ -220,6 +220,7 @@ learn(struct targets *targets, const struct pg_rows *rows, bool named)
 	int id = pg_column(rows, "subscription_id");
 	int is_ordered = pg_column(rows, "is_ordered");
 	int takes = named ? pg_column(rows, "takes_events") : -1;
+	int weight = named ? -1 : pg_column(rows, "filter_weight");
 
 	for (int row = 0; row < pg_count(rows); row++) {
 		struct question *question =
@@ -231,6 +232,8 @@ learn(struct targets *targets, const struct pg_rows *rows, bool named)
 			.subscription_id = pg_get_bigint(rows, row, id),
 			.is_ordered = pg_get_bool(rows, row, is_ordered),
 			.takes_events = !named || pg_get_bool(rows, row, takes),
+			.filter_weight =
+			    named ? 0 : pg_get_int(rows, row, weight),
 		};
 	}
 }

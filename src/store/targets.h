@@ -22,6 +22,7 @@ struct target {
 	int64_t subscription_id;
 	bool is_ordered; /* it wants the events of an asset in order */
 	bool takes_events; /* false: it is disabled */
+	int filter_weight; /* of its filter, which has yet to judge; 0: none */
 };
 
 /* Number the questions of `n` events; questions[i] is that of the i-th. */

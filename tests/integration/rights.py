@@ -45,7 +45,7 @@ COLUMNS = {
     "subscription": "id tenant_id url event_types state state_reason ordering on_dead"
                     " older_signature max_attempts max_in_flight retry_base_ms retry_cap_ms"
                     " timeout_ms version created_at updated_at rate_per_second circuit_after"
-                    " headers tls_ca tls_certificate",
+                    " headers tls_ca tls_certificate filter filter_weight filter_path",
     "subscription_pattern": "tenant_id pattern subscription_id",
     "subscription_secret": "id subscription_id key_id nonce sealed created_at expires_at kind name"
                            " size public_key",
@@ -85,8 +85,8 @@ TABLES = {
             "SELECT": ALL, "INSERT": ALL,
             "UPDATE": "url event_types state state_reason ordering on_dead older_signature"
                       " max_attempts max_in_flight retry_base_ms retry_cap_ms timeout_ms"
-                      " rate_per_second circuit_after headers tls_ca tls_certificate version"
-                      " updated_at"},
+                      " rate_per_second circuit_after headers tls_ca tls_certificate filter"
+                      " filter_weight version updated_at"},
         "subscription_pattern": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "subscription_secret": {
             "SELECT": "id subscription_id kind name size public_key key_id expires_at",
@@ -184,6 +184,8 @@ FUNCTIONS = {
     "histogram_json": {"postrider_ingest"},
     "histogram_ms": {"postrider_ingest", "postrider_reader"},
     "histogram_sum": {"postrider_ingest", "postrider_dispatch"},
+    "event_payload": {"postrider_ingest", "postrider_dispatch"},
+    "event_values": {"postrider_dispatch"},
     "in_flight_limit": {"postrider_ingest", "postrider_dispatch", "postrider_reader"},
     "operation_event": {"postrider_dispatch"},
     "refuse_another_body": set(),

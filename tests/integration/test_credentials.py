@@ -411,7 +411,8 @@ def test_a_new_secret_signs_at_once_and_the_old_one_beside_it(
     request = next_request(api, endpoint)
     assert signatures(request, "v1") == [signature(new["secret"], request),
                                          signature(made["secret"], request)]
-    assert set(new) - set(api.get(path).expect(200)) == {"secret", "signing", "old_expires_at"}
+    assert set(new) - set(api.get(path).expect(200)) == {
+        "secret", "signing", "verification_example", "old_expires_at"}
     assert audit(db) == ("subscription.secret_rotated", {"overlap_seconds": DAY})
 
 

@@ -291,7 +291,7 @@ def test_a_subscription_is_made_as_it_was_asked_for(api, endpoint):
     made = api.post("/v1/subscriptions", wanted).expect(201)
     assert {k: made[k] for k in wanted} == wanted
     assert {**api.get(f"/v1/subscriptions/{made['id']}").expect(200),
-            "secret": made["secret"], "signing": made["signing"]} == made
+            **{k: made[k] for k in ("secret", "signing", "verification_example")}} == made
 
 
 def test_the_secret_is_shown_once_and_kept_sealed(api, db, ingest, endpoint):

@@ -53,6 +53,24 @@ def rows(db):
     return db.value("SELECT count(*) FROM postrider.subscription_test")
 
 
+def test_the_example_that_a_registration_gives_verifies_it(
+        api, make_dispatch, endpoint, subscribe):
+    made, stranger = subscribe(), subscribe()
+    make_dispatch(poll=LATER)
+    api.post(path(made) + "/test").expect(200)
+    [request] = endpoint.requests
+    given = {}
+    exec(made["verification_example"], given)  # what a reader would copy
+    verify = given["verify"]
+    verify(made["secret"], request.headers, request.body)
+    old = {**request.headers, "webhook-timestamp": str(int(time.time()) - 301)}
+    for how in ((stranger["secret"], request.headers, request.body),
+                (made["secret"], request.headers, request.body + b" "),
+                (made["secret"], old, request.body)):
+        with pytest.raises(ValueError):
+            verify(*how)
+
+
 def test_it_is_sent_signed_and_what_came_back_is_the_answer(
         api, make_dispatch, db, endpoint, subscribe):
     def answer(handler, _):

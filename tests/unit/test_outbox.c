@@ -13,10 +13,19 @@
 
 #include "../../src/pg/batch.h"
 #include "../../src/pg/rows.h"
+#include "../../src/store/outbox_inside.h"
 #include "base/err.h"
+#include "core/filter.h"
 #include "store/outbox.h"
 
-enum { EVENTS = 8, COLUMNS_MAX = 5, KEY = 5, TENANT = 1, NOW = 5000 };
+enum {
+	EVENTS = 8,
+	COLUMNS_MAX = 5,
+	WEIGHT = 12,
+	KEY = 5,
+	TENANT = 1,
+	NOW = 5000
+};
 
 /* The answers, in their order. */
 enum { KEYS, KNOWN, MATCHED, NAMED, ANSWERS };
@@ -115,7 +124,17 @@ target(struct world *w, size_t answer, int question, int64_t id, bool takes)
 	put(w, answer, row, 3, takes, 1);
 }
 
-#define TARGETS "question subscription_id is_ordered takes_events"
+/* One with a filter, which takes that much work for each value. */
+static void
+filtered(struct world *w, int question, int64_t id, int weight)
+{
+	int row = PQntuples(w->rows[MATCHED].result);
+
+	target(w, MATCHED, question, id, true);
+	put(w, MATCHED, row, 4, weight, 4);
+}
+
+#define TARGETS "question subscription_id is_ordered takes_events filter_weight"
 
 static void
 known(struct world *w, int place, const unsigned char *fingerprint, int fan_out)
@@ -377,6 +396,108 @@ test_a_transaction_is_not_made_endless(void **state)
 	    OUTBOX_DELIVERIES_MAX + 1, outbox_deliveries(w->outbox));
 }
 
+/* Ask the filters; `places` are those that do not match, ended by 0. */
+static void
+filter(struct world *w, const int *places)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct err err;
+
+	assert_true(outbox_has_filters(w->outbox));
+	assert_int_equal(0, outbox_filter(w->outbox, batch, &err));
+	assert_false(batch_failed(batch));
+	assert_int_equal(1, batch->ncalls);
+	pg_batch_free(batch);
+	table(w, 0, "place");
+	for (int i = 0; places[i] != 0; i++)
+		put(w, 0, i, 0, places[i], 4);
+	assert_int_equal(0, outbox_filtered(w->outbox, w->answers, &err));
+	forget_answers(w);
+}
+
+static void
+test_what_no_filter_has_to_judge_is_not_asked_about(void **state)
+{
+	struct world *w = *state;
+
+	post(w, "a", "t", one);
+	(void)ask(w);
+	valid_key(w, KEY);
+	target(w, MATCHED, 0, 7, true);
+	learn(w);
+	assert_false(outbox_has_filters(w->outbox));
+}
+
+static void
+test_what_a_filter_keeps_out_has_no_delivery(void **state)
+{
+	static const int places[] = { 1, 4, 0 };
+	struct world *w = *state;
+
+	post(w, "a", "t", one);
+	post(w, "a", "t", one); /* the same again: not asked about */
+	post(w, "b", "t", one);
+	post(w, "c", "u", one);
+	(void)ask(w);
+	valid_key(w, KEY);
+	filtered(w, 0, 7, WEIGHT);
+	target(w, MATCHED, 0, 8, true);
+	filtered(w, 0, 9, WEIGHT);
+	target(w, MATCHED, 1, 8, true);
+	learn(w);
+	assert_int_equal(7, outbox_deliveries(w->outbox));
+	filter(w, places);
+	assert_int_equal(w->list[0].fan_out, 2);
+	assert_int_equal(w->list[2].fan_out, 2);
+	assert_int_equal(w->list[3].fan_out, 1);
+	assert_int_equal(5, outbox_deliveries(w->outbox));
+	(void)write_all(w);
+	outbox_settle(w->outbox, w->answers);
+	assert_int_equal(w->list[1].fan_out, 2);
+}
+
+static void
+test_the_work_of_filters_is_bounded(void **state)
+{
+	static const int second[] = { 2, 0 };
+	struct world *w = *state;
+
+	post(w, "a", "t", one);
+	(void)ask(w);
+	valid_key(w, KEY);
+	filtered(w, 0, 7, FILTER_WORK_MAX / 4);
+	filtered(w, 0, 8, FILTER_WORK_MAX); /* a body of "{}" has two values */
+	filtered(w, 0, 9, FILTER_WORK_MAX / 4);
+	learn(w);
+	filter(w, second);
+	assert_int_equal(w->outbox->nasked, 2);
+	assert_int_equal(w->outbox->asked[0].nth, 0);
+	assert_int_equal(w->outbox->asked[1].nth, 2);
+	assert_int_equal(w->list[0].fan_out, 2);
+}
+
+static void
+test_what_filters_have_too_much_work_with_is_left_for_later(void **state)
+{
+	static const int none[] = { 0 };
+	struct world *w = *state;
+
+	post(w, "a", "t", one);
+	post(w, "b", "u", one);
+	post(w, "c", "v", one);
+	(void)ask(w);
+	valid_key(w, KEY);
+	filtered(w, 0, 7, FILTER_WORK_MAX); /* one is always kept */
+	filtered(w, 1, 8, 1);
+	target(w, MATCHED, 2, 9, true);
+	learn(w);
+	assert_int_equal(w->list[0].outcome, OUTBOX_OPEN);
+	assert_int_equal(w->list[1].outcome, OUTBOX_LATER);
+	assert_int_equal(w->list[2].outcome, OUTBOX_LATER);
+	filter(w, none);
+	assert_int_equal(w->list[0].fan_out, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -394,6 +515,11 @@ main(void)
 		TEST(
 		    test_what_was_accepted_before_is_told_from_another_content),
 		TEST(test_a_transaction_is_not_made_endless),
+		TEST(test_what_no_filter_has_to_judge_is_not_asked_about),
+		TEST(test_what_a_filter_keeps_out_has_no_delivery),
+		TEST(test_the_work_of_filters_is_bounded),
+		TEST(
+		    test_what_filters_have_too_much_work_with_is_left_for_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
