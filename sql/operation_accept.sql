@@ -3,7 +3,8 @@
 -- Follows operation_backlog.  Each is an event of the tenant whose subscription
 -- it is about, and one of the tenant that is called postrider, as far as there are
 -- subscriptions that take it: they name it, or postrider.*, for * is all that was
--- posted.  It has no asset: one that is refused holds up no other.
+-- posted; and their filter, if they have one, takes it.  It has no asset: one that
+-- is refused holds up no other.
 --
 -- Returns nothing of interest; a setting tells operation_share and operation_ready
 -- who gets work.  Ids are taken in the order in which acceptance takes them.
@@ -35,6 +36,12 @@ WITH happened AS MATERIALIZED (
            OFFSET 0) p
       JOIN postrider.subscription s ON s.id = ANY (ARRAY[p.subscription_id])
      WHERE s.state IN ('active', 'paused')
+       AND (s.filter_path IS NULL
+            OR (jsonb_build_object('id', h.id,
+                                   'type', h.type,
+                                   'timestamp', postrider.rfc3339(h.at),
+                                   'data', h.data)
+                @@ s.filter_path) IS TRUE)
      GROUP BY o.tenant_id, h.id, h.type, h.at, h.data, h.subscription_id
 ), made AS MATERIALIZED (
     SELECT t.*,

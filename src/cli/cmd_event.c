@@ -138,6 +138,26 @@ ask(struct pg *pg, struct outbox *outbox, struct err *err)
 }
 
 static int
+ask_filters(struct pg *pg, struct outbox *outbox, struct err *err)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	int result;
+
+	if (batch == NULL)
+		return err_set(err, ERR_NOMEM, "event");
+	if (outbox_filter(outbox, batch, err) != 0) {
+		pg_batch_free(batch);
+		return -1;
+	}
+	if (pg_run(pg, batch, &rows, err) != 0)
+		return -1;
+	result = outbox_filtered(outbox, rows, err);
+	pg_rows_free(rows);
+	return result;
+}
+
+static int
 keep(struct pg *pg, struct outbox *outbox, struct err *err)
 {
 	struct pg_batch *batch = pg_batch_new();
@@ -165,6 +185,8 @@ try(struct pg *pg, struct outbox_event *event, struct err *err)
 	if (outbox_open(&outbox, &event, 1, err) != 0)
 		return -1;
 	result = ask(pg, outbox, err);
+	if (result == 0 && outbox_has_filters(outbox))
+		result = ask_filters(pg, outbox, err);
 	if (result == 0 && outbox_count(outbox) > 0)
 		result = keep(pg, outbox, err);
 	outbox_close(outbox);

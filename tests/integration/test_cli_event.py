@@ -43,6 +43,13 @@ def test_an_event_is_sent_as_if_it_had_been_posted(cli, api, dispatch, db, endpo
         int(made)]
 
 
+def test_filters_are_asked(cli, api, endpoint, tenant, data):
+    api.subscribe(endpoint.url, filter="$.data.turns > 3")
+    words = ("--tenant", tenant, "--type", "t")
+    assert cli.json("event", "send", data('{"turns": 2}'), *words)["deliveries"] == 0
+    assert cli.json("event", "send", data('{"turns": 4}'), *words)["deliveries"] == 1
+
+
 def test_the_same_again_is_a_repeat_and_another_is_a_conflict(cli, api, tenant, data):
     posted = api.event({"n": 1}, id="e1", type="t")
     words = ("--tenant", tenant, "--type", "t", "--id", "e1")

@@ -357,6 +357,18 @@ def test_deaths_of_a_minute_are_one_event(step, queue, db):
     assert told(db) == 2
 
 
+def test_a_filter_judges_what_is_told(step, queue, db):
+    db.execute("UPDATE postrider.subscription SET filter = '$.data.count > 1', filter_weight = 1"
+               " WHERE id = (SELECT subscription_id FROM postrider.subscription_pattern"
+               " WHERE pattern = 'postrider.*')")
+    queue.die("first")
+    step()
+    look_again(db)
+    queue.die("second", "third")
+    step()
+    assert [data["count"] for _, data in bodies(db)] == [2]
+
+
 def test_an_id_that_somebody_took_is_passed_over(step, queue, db):
     number = db.value("SELECT number FROM postrider.audit_head") + 1
     queue.accept_for_nobody(f"postrider:audit:{number}")
