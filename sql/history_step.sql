@@ -71,7 +71,7 @@ WITH place AS MATERIALIZED (
            CASE
                WHEN a.is_delivered AND a.generation = 1
                THEN postrider.histogram_bin(
-                        1000000 * extract(epoch FROM a.recorded_at
+                        1000000 * date_part('epoch', a.recorded_at
                             - (SELECT accepted_at
                                  FROM postrider.event
                                 WHERE event_no = d.event_no)))
