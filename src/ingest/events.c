@@ -171,3 +171,36 @@ events_get(struct call *call)
 	pg_int(batch, DELIVERIES_SHOWN);
 	call_ask(call, batch, on_got);
 }
+
+static void
+on_got_payload(struct call *call, struct pg_rows *const *rows)
+{
+	struct buf body = { 0 };
+	const void *bytes;
+	size_t len;
+
+	if (pg_count(rows[0]) == 0) {
+		problem_reply(call, 404, "there is no such event");
+		return;
+	}
+	if (pg_is_null(rows[0], 0, pg_column(rows[0], "body"))) {
+		problem_reply(call, 404, "its payload was purged");
+		return;
+	}
+	bytes = pg_get_bytes(rows[0], 0, pg_column(rows[0], "body"), &len);
+	buf_add(&body, bytes, len);
+	call_json(call, 200, &body);
+}
+
+void
+events_get_payload(struct call *call)
+{
+	struct pg_batch *batch = call_batch(call);
+
+	if (batch == NULL)
+		return;
+	pg_call(batch, STMT_EVENT_PAYLOAD);
+	pg_bigint(batch, call->key.tenant_id);
+	pg_text(batch, call->id);
+	call_ask(call, batch, on_got_payload);
+}

@@ -16,6 +16,10 @@ void events_post_batch(struct call *call);
 /* GET /v1/events/{id}: an event, with its deliveries. */
 void events_get(struct call *call);
 
+/* GET /v1/events/{id}/payload: what is sent of it, byte for byte, as long as it is
+ * kept. */
+void events_get_payload(struct call *call);
+
 /* Append the members that say that an event is accepted: id, accepted_at,
  * deliveries. */
 void events_put_accepted(struct buf *out, const struct outbox_event *ev);

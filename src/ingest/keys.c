@@ -142,15 +142,27 @@ on_got(struct call *call, struct pg_rows *const *rows)
 	reply_key(call, rows[0]);
 }
 
-void
-keys_get(struct call *call)
+static void
+ask(struct call *call, int64_t id)
 {
 	struct pg_batch *batch = call_batch(call);
 
 	if (batch == NULL)
 		return;
-	key_get(batch, call_id(call));
+	key_get(batch, id);
 	call_ask(call, batch, on_got);
+}
+
+void
+keys_get(struct call *call)
+{
+	ask(call, call_id(call));
+}
+
+void
+keys_get_own(struct call *call)
+{
+	ask(call, call->key.id);
 }
 
 static void

@@ -11,6 +11,10 @@ void keys_list(struct call *call);
 /* GET /v1/keys/{id} */
 void keys_get(struct call *call);
 
+/* GET /v1/key: the one that asks, whatever its role, so that a client can know
+ * what it may do before it tries. */
+void keys_get_own(struct call *call);
+
 /* POST /v1/keys: the key itself is in this answer and in no other. */
 void keys_post(struct call *call);
 

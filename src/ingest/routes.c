@@ -31,6 +31,7 @@
 #define STATE_KEYS (READ_KEYS | 1u << KEY_OPERATOR)
 #define ADMIN_KEYS (1u << KEY_ADMIN)
 #define OPERATOR_KEYS (1u << KEY_OPERATOR)
+#define ALL_KEYS (POST_KEYS | READ_KEYS | OPERATOR_KEYS)
 
 #define ROUTE(m, p, h) .method = (m), .path = (p), .handle = (h)
 
@@ -46,6 +47,8 @@ static const struct route routes[] = {
 	    .roles = POST_KEYS, .is_large = true },
 	{ ROUTE("GET", "/v1/events/{id}", events_get),
 	    .roles = POST_KEYS | 1u << KEY_VIEWER, .is_fresh = true },
+	{ ROUTE("GET", "/v1/events/{id}/payload", events_get_payload),
+	    .roles = ADMIN_KEYS, .is_fresh = true },
 	{ ROUTE("GET", "/v1/subscriptions", subscriptions_list),
 	    .roles = READ_KEYS, .is_fresh = true, .has_query = true },
 	{ ROUTE("POST", "/v1/subscriptions", subscriptions_post), .type = JSON,
@@ -109,6 +112,8 @@ static const struct route routes[] = {
 	    .roles = STATE_KEYS, .is_fresh = true, .has_query = true },
 	{ ROUTE("GET", "/v1/audit", audit_get), .roles = OPERATOR_KEYS,
 	    .is_fresh = true, .has_query = true },
+	{ ROUTE("GET", "/v1/key", keys_get_own), .roles = ALL_KEYS,
+	    .is_fresh = true },
 	{ ROUTE("GET", "/v1/keys", keys_list), .roles = OPERATOR_KEYS,
 	    .is_fresh = true, .has_query = true },
 	{ ROUTE("POST", "/v1/keys", keys_post), .type = JSON,

@@ -67,6 +67,17 @@ def test_the_body_says_what_the_event_is(api, db):
     assert list(json.loads(kept(db, "without"))) == ["id", "type", "timestamp", "data"]
 
 
+def test_an_admin_is_shown_what_is_sent_as_it_is(api, db):
+    api.post("/v1/events", b'{"id":"x","type":"t","data":[1.0,123456789012345678901234567890]}')
+    shown = api.get("/v1/events/x/payload")
+    assert (shown.status, shown.body) == (200, kept(db, "x"))
+    assert shown.headers["Content-Type"] == "application/json"
+    assert shown.headers["Cache-Control"] == "no-store"
+    api.get("/v1/events/y/payload").expect(404)
+    db.execute("UPDATE postrider.event SET body = NULL")
+    assert "purged" in api.get("/v1/events/x/payload").expect(404)["detail"]
+
+
 def test_the_database_may_live_in_any_time_zone(make_ingest, admin_key, db):
     db.execute(f"ALTER DATABASE {db.name} SET TimeZone = 'Asia/Kolkata'")
     api = make_ingest(extra={"TZ": "America/St_Johns"}).api(admin_key)

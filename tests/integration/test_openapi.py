@@ -422,6 +422,7 @@ def test_events_are_as_described(world, endpoint):
     api.post("/v1/events", {**event, "id": "e2", "subscriptions": [NOWHERE]}).expect(422)
     api.post("/v1/events", {**event, "id": "e2", "more": 1}).expect(400)
     api.get("/v1/events/e1").expect(200)
+    api.get("/v1/events/e1/payload").expect(200)
     for text in examples("postEvents"):
         api.post("/v1/events/batch", text.encode(), headers=NDJSON).expect(202)
     batch = json.dumps({**event, "id": "b1"}).encode()
@@ -591,6 +592,8 @@ def test_what_anybody_may_ask_is_as_described(world, ingest):
         page = nobody.get(f"/problems/{name}")
         assert page.status == 200
         assert page.body.decode().startswith(f"{status} {name}: {title}\n\n")
+    for key in world.keys.values():
+        nobody.as_key(key).get("/v1/key").expect(200)
     world.refusals("about")
     world.has_seen_all("about")
 
