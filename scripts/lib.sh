@@ -8,7 +8,8 @@ build_packages="cmake ninja-build gcc libc6-dev pkg-config libpq-dev
 run_packages="postgresql ca-certificates"
 test_packages="clang libclang-rt-dev libcmocka-dev curl python3-pytest
 	python3-psycopg python3-hypothesis python3-jsonschema slowhttptest
-	clang-format clang-tidy cppcheck"
+	clang-format clang-tidy cppcheck chromium chromium-driver
+	python3-selenium"
 
 say() {
 	printf '== %s\n' "$*"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct embedded {
-	const char *name; /* the file's name without its extension; NULL ends */
+	const char *name; /* the file's, without `.sql`; NULL ends */
 	const char *text; /* NUL-terminated */
 	size_t len;
 };

@@ -6,7 +6,8 @@
 # Each file becomes an entry { "name", bytes, length } of
 # `const struct embedded TABLE[]`, NUL-terminated, in the order given.  HEX
 # keeps every byte, so nothing in SQL or HTML needs escaping and no string is
-# ever too long for C.
+# ever too long for C.  A statement's name is its file's without `.sql`; other
+# files keep their whole names.
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
@@ -28,7 +29,8 @@ set(arrays "")
 set(rows "")
 set(n 0)
 foreach(file IN LISTS files)
-  get_filename_component(stem "${file}" NAME_WE)
+  get_filename_component(stem "${file}" NAME)
+  string(REGEX REPLACE "\\.sql$" "" stem "${stem}")
   file(READ "${file}" hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
   string(APPEND arrays "static const char f${n}[] = {${bytes}0};\n")

@@ -93,7 +93,8 @@ find_fault(const struct call *call)
 		return WRONG_TYPE;
 	if (route->type != NULL && is_coded(request))
 		return IS_CODED;
-	if (!accept_takes(request, type_given(route)))
+	if (strcmp(type_given(route), ROUTE_ANY_TYPE) != 0 &&
+	    !accept_takes(request, type_given(route)))
 		return NOT_ACCEPTED;
 	return NO_FAULT;
 }

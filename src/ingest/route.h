@@ -8,6 +8,9 @@
 struct buf;
 struct call;
 
+/* What a route gives whose answers differ, whatever a client accepts. */
+#define ROUTE_ANY_TYPE "*/*"
+
 struct route {
 	const char *method;
 	const char *path; /* {id}, or {asset}: one segment; twice at most */

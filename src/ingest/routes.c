@@ -5,6 +5,7 @@
 #include "audit.h"
 #include "base/buf.h"
 #include "call.h"
+#include "console.h"
 #include "dead_letters.h"
 #include "deliveries.h"
 #include "events.h"
@@ -36,6 +37,10 @@
 #define ROUTE(m, p, h) .method = (m), .path = (p), .handle = (h)
 
 static const struct route routes[] = {
+	{ ROUTE("GET", "/console", console_redirect), .gives = ROUTE_ANY_TYPE },
+	{ ROUTE("GET", "/console/", console_page), .gives = "text/html" },
+	{ ROUTE("GET", "/console/{id}", console_file),
+	    .gives = ROUTE_ANY_TYPE },
 	{ ROUTE("GET", "/healthz", metrics_healthz) },
 	{ ROUTE("GET", "/metrics", metrics_get), .gives = TEXT },
 	{ ROUTE("GET", "/openapi.json", openapi_get) },

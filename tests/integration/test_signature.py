@@ -9,20 +9,15 @@ import base64
 import collections
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from .packages import fetch
 from .wait import until
 
 SOURCE = Path(__file__).parent / "npm"
-FILES = ("package.json", "package-lock.json", ".npmrc", "verify.js")
-
-# What npm says when it is the network that fails, not what it fetched.
-UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH",
-               "EHOSTUNREACH", "ERR_SOCKET_TIMEOUT", "E403", "E404", "E429", "E502", "E503")
 
 Judgement = collections.namedtuple("Judgement", "standardwebhooks svix keys older")
 
@@ -30,32 +25,11 @@ Judgement = collections.namedtuple("Judgement", "standardwebhooks svix keys olde
 DATA = {"text": "ünï\u2028☃ \\ \" </script>", "number": 12345678901234567890, "none": None}
 
 
-def fetch(folder):
-    """Install the packages there; skips where they cannot be had."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("node or npm is not installed")
-    folder.mkdir(exist_ok=True)
-    for name in FILES:
-        shutil.copy(SOURCE / name, folder / name)
-    lock = (SOURCE / "package-lock.json").read_text()
-    done = folder / "installed"
-    if done.exists() and done.read_text() == lock:
-        return
-    found = subprocess.run(
-        ["npm", "ci", f"--cache={folder}/cache", "--fetch-retries=1", "--fetch-timeout=20000"],
-        cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, timeout=200, check=False)
-    if found.returncode != 0 and any(code in found.stdout for code in UNREACHABLE):
-        pytest.skip("the packages' registry cannot be reached")
-    assert found.returncode == 0, found.stdout
-    done.write_text(lock)
-
-
 @pytest.fixture(scope="session")
 def verify():
     """Ask about requests: a Judgement for each."""
     folder = Path(os.environ["POSTRIDER_BIN"]).parent / "npm"
-    fetch(folder)
+    fetch(SOURCE, folder)
 
     def ask(requests, secrets=(), public_keys=()):
         question = {

@@ -27,6 +27,9 @@ OPERATORS = {"operator"}
 
 SUBSCRIPTION = "/v1/subscriptions/{id}"
 WHO_MAY = {
+    ("GET", "/console"): ANYBODY,
+    ("GET", "/console/"): ANYBODY,
+    ("GET", "/console/{id}"): ANYBODY,
     ("GET", "/healthz"): ANYBODY,
     ("GET", "/metrics"): ANYBODY,
     ("GET", "/openapi.json"): ANYBODY,
