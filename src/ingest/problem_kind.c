@@ -63,8 +63,10 @@ static const struct problem_kind kinds[] = {
 	    "cannot have. Nothing was done. `pointer` is the JSON pointer of "
 	    "the member, `detail` says what it must be." },
 	{ 429, "too-many", "That is too many at once",
-	    "This key asks more often than it may in a second, or what is asked "
-	    "for is under way already or was just now. Nothing was done. Wait as "
+	    "This key asks more often than it may in a second, or what is "
+	    "asked "
+	    "for is under way already or was just now. Nothing was done. Wait "
+	    "as "
 	    "the header `Retry-After` says, and send it again." },
 	{ 431, "header-too-large", "The headers are too large",
 	    "There are too many headers, or they are too long. Send fewer." },
