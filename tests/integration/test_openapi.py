@@ -437,7 +437,7 @@ def test_events_are_as_described(world, endpoint):
     world.has_seen_all("events")
 
 
-def test_subscriptions_are_as_described(world, endpoint, client_certificate):
+def test_subscriptions_are_as_described(world, dispatch, endpoint, client_certificate):
     api, (certificate, key) = world.admin, client_certificate
     for form in examples("createSubscription"):
         api.post("/v1/subscriptions", {**form, "url": endpoint.url}).expect(201)
@@ -473,6 +473,8 @@ def test_subscriptions_are_as_described(world, endpoint, client_certificate):
     api.patch(path, {}, headers={"If-Match": "7"}).expect(400)
     api.delete(path, headers={"If-Match": "7"}).expect(400)
     api.delete(path, headers={"If-Match": api.get(path).headers["ETag"]}).expect(204)
+    api.post("/v1/subscriptions/1/test").expect(200)
+    until(lambda: api.post("/v1/subscriptions/1/test").status == 429, "it is asked too soon")
     world.refusals("subscriptions")
     world.has_seen_all("subscriptions")
 
@@ -511,6 +513,8 @@ def test_deliveries_and_replays_are_as_described(world, make_endpoint, dispatch)
     over(api, given_up, "cancelled")
     api.post(dead + "/retry").expect(202)
     over(api, dead, "delivering")
+    api.get(ids["held"] + "/deliveries?limit=1").expect(200)
+    api.get(ids["held"] + "/deliveries?state=delivering&type=t&asset=x").expect(200)
     for form in examples("replayDead"):
         job = api.post(ids["held"] + "/retry-dead", form).expect(202)
     for form in examples("replayEvents"):
