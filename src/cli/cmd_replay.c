@@ -222,7 +222,7 @@ take_ids(struct request *request, struct err *err)
 }
 
 enum status
-cmd_replay_retry(const struct call *call, struct err *err)
+cmd_retry(const struct call *call, struct err *err)
 {
 	struct request request = {
 		.call = call,
@@ -236,7 +236,7 @@ cmd_replay_retry(const struct call *call, struct err *err)
 }
 
 enum status
-cmd_replay_discard(const struct call *call, struct err *err)
+cmd_discard(const struct call *call, struct err *err)
 {
 	struct request request = {
 		.call = call,

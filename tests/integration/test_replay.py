@@ -322,8 +322,8 @@ def test_what_is_no_form_or_nobodys_is_refused(api, ingest, cli, tenant):
 def test_the_command_does_the_same(api, made, db, endpoint, cli):
     kill(api, db, endpoint, "one", "two", "three")
     endpoint.script(200)
-    assert cli.json("replay", "retry", made, str(delivery(db, "one")))["generation"] == 2
-    assert cli.json("replay", "discard", made, str(delivery(db, "two")))["state"] == "cancelled"
+    assert cli.json("retry", made, str(delivery(db, "one")))["generation"] == 2
+    assert cli.json("discard", made, str(delivery(db, "two")))["state"] == "cancelled"
     started = cli.json("replay", "dead", made, "--rate", "50", "--since", rfc3339(60))
     assert (started["rate_per_second"], started["created_by"]) == (50, "cli")
     assert finish(api, made, started)["replayed"] == 1
@@ -340,10 +340,10 @@ def test_the_command_does_the_same(api, made, db, endpoint, cli):
 
 
 @pytest.mark.parametrize("words, status, said", [
-    ("replay retry 1", 2, "DELIVERY is missing"),
-    ("replay retry", 2, "SUBSCRIPTION DELIVERY is missing"),
-    ("replay retry 1 2 3", 2, "3 is one operand too many"),
-    ("replay retry 1 x", 2, "an id is a number"),
+    ("retry 1", 2, "DELIVERY is missing"),
+    ("retry", 2, "SUBSCRIPTION DELIVERY is missing"),
+    ("retry 1 2 3", 2, "3 is one operand too many"),
+    ("retry 1 x", 2, "an id is a number"),
     ("replay events 1", 2, "--since TIME is missing"),
     ("replay events 1 --since yesterday", 2, "a time is written as"),
     ("replay dead 1 --rate 0", 2, "--rate is a number"),
@@ -351,7 +351,7 @@ def test_the_command_does_the_same(api, made, db, endpoint, cli):
      "--until must be after --since"),
     ("replay dead 999", 1, "no such subscription"),
     ("replay list 999", 1, "no such subscription"),
-    ("replay retry 999 1", 1, "no such delivery"),
+    ("retry 999 1", 1, "no such delivery"),
     ("replay cancel 999 1", 1, "no such replay"),
 ])
 def test_the_command_says_what_is_wrong(cli, words, status, said):
