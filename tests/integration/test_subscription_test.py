@@ -129,7 +129,7 @@ def test_neither_an_open_circuit_nor_a_limit_nor_a_rate_holds_it_up_or_learns_of
     made = subscribe(circuit_after=1, retry_base_ms=60000, max_in_flight=1, rate_per_second=0.01)
     make_dispatch(poll=LATER)
     api.event(1)
-    turn = "SELECT circuit, failures, slowed_to, rate_at, rest FROM postrider.turn"
+    turn = "SELECT circuit, failures, slowed_to, rate_at::text, rest FROM postrider.turn"
     until(lambda: db.rows(turn)[0][0] == "open", "the circuit is open")
     until(lambda: db.rows(turn)[0][4] is not None, "the turn rests")
     before = db.rows(turn)
