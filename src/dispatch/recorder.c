@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -204,16 +205,17 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_recorded(worker->claimer);
 }
 
-/* What delivery_taken() is for. */
+/* What delivery_taken() is for; at a rate no lane is handed back. */
 static bool
 is_plain(const struct recorder *recorder, const struct attempt *attempt)
 {
 	const struct worker *worker = recorder->worker;
 
 	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
-	return attempt->lease.goes_on && recorder->suspects == 0 &&
-	       !worker->stopping && worker_room(worker) > 0 &&
-	       delivery_is_plain(&attempt->outcome);
+	return attempt->lease.goes_on &&
+	       attempt->lease.begin_within == INT64_MAX &&
+	       recorder->suspects == 0 && !worker->stopping &&
+	       worker_room(worker) > 0 && delivery_is_plain(&attempt->outcome);
 }
 
 /* The first that waits, and of the others those that are of its kind. */
