@@ -69,8 +69,10 @@ look(struct pg *pg, const struct request *request, struct pg_rows ***rows,
 {
 	struct pg_batch *batch = pg_batch_new();
 
-	if (batch == NULL)
-		return err_set(err, ERR_NOMEM, "replay");
+	if (batch == NULL) {
+		(void)err_set(err, ERR_NOMEM, "replay");
+		return -1;
+	}
 	replay_get(batch, &request->asked);
 	if (pg_run(pg, batch, rows, err) != 0)
 		return -1;
