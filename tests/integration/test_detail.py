@@ -224,8 +224,8 @@ def test_the_latest_of_very_many_tries_are_shown(api, db, endpoint):
     api.event({})
     delivery = only_delivery(db)
     db.execute("INSERT INTO postrider.attempt (delivery_id, generation, attempt, ended, worker)"
-               " SELECT %s, g / 600, g %% 600, 'timed_out', 'w' FROM generate_series(0, 1499) g",
+               " SELECT %s, 1 + g / 600, 1 + g %% 600, 'timed_out', 'w' FROM generate_series(0, 1499) g",
                (delivery,))
     history = detail(api, made["id"], delivery).expect(200)["history"]
     assert [(t["generation"], t["attempt"]) for t in history] == [
-        (g // 600, g % 600) for g in range(500, 1500)]
+        (1 + g // 600, 1 + g % 600) for g in range(500, 1500)]
