@@ -6,7 +6,7 @@ import threading
 
 from .wait import never, until
 
-LEASE = {"lease_margin": "600ms", "poll": "200ms"}
+LEASE = {"lease_margin": "1200ms", "poll": "200ms"}
 FAST = {"retry_base_ms": 10, "retry_cap_ms": 10, "timeout_ms": 500}
 
 
@@ -174,7 +174,7 @@ def test_a_worker_filled_by_what_it_takes_over_is_not_deaf(
     until(lambda: silent.requests, "the only place is taken")
     first.kill(signal.SIGKILL)
     silent.script(200)
-    make_dispatch(lease_margin="600ms", max_in_flight=1, poll="1h")
+    make_dispatch(lease_margin="1200ms", max_in_flight=1, poll="1h")
     until(lambda: db.value("SELECT count(*) FROM postrider.attempt") > 0, "it is taken over")
     api.event({}, type="healthy")
     until(lambda: healthy.requests, "the new event is sent")
@@ -198,7 +198,7 @@ def test_a_taken_delivery_is_not_sent_again_for_want_of_a_record(
 def test_what_cannot_be_recorded_does_not_pile_up(api, make_dispatch, db, endpoint):
     api.subscribe(endpoint.url, **FAST, max_attempts=50)
     db.execute("REVOKE INSERT ON postrider.attempt FROM postrider_dispatch")
-    dispatch = make_dispatch(lease_margin="600ms", poll="50ms", statement_timeout="300ms")
+    dispatch = make_dispatch(lease_margin="1200ms", poll="50ms", statement_timeout="600ms")
     api.event({"n": 1})
     until(lambda: endpoint.requests, "it is sent")
     until(lambda: dispatch.log().count("a transaction failed") >= 3, "records fail")
@@ -240,6 +240,10 @@ def waiting(db):
 
 def freeze_at(db, other, dispatch, table, start):
     """Stop a dispatcher whose statement waits for `table`, which is free when this returns."""
+    until(lambda: db.value(  # its chores read tables, too
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name LIKE 'postrider-dispatch%%' AND state = 'idle'"
+        " AND state_change < clock_timestamp() - interval '300 ms'") == 2, "it is at rest")
     other.execute(f"LOCK {table} IN ACCESS EXCLUSIVE MODE")
     start()
     until(lambda: waiting(db) == 1, "its statement waits")
