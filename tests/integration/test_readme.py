@@ -45,10 +45,11 @@ def run(tour, commands):
 
 
 def test_every_command_of_the_tour_runs(tour):
-    register, post, repeat, batch, waits, dead, seen = [run(tour, b) for b in BLOCKS]
+    register, post, repeat, asked, batch, waits, dead, seen = [run(tour, b) for b in BLOCKS]
     assert '"secret":"whsec_' in register.replace(" ", "")
     assert '"id":"tour-1"' in post.replace(" ", "")
     assert '"id":"tour-1"' in repeat.replace(" ", "") and '"status":409' in repeat.replace(" ", "")
+    assert '"openapi": "3.1' in asked and "Nothing was done" in asked
     assert "valve-" not in batch or '"id"' in batch
     assert "tour-1" in waits and "valve-7" in waits
     assert "HTTP status 422" in dead and "/never" in dead
