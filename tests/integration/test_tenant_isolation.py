@@ -5,7 +5,6 @@ time.
 """
 
 import re
-import statistics
 import time
 from pathlib import Path
 
@@ -263,5 +262,5 @@ def test_what_another_tenant_has_takes_no_longer_than_what_is_not_there(
         for n in range(40):  # in turn, so that what else goes on is the same for both
             is_there = n % 2 == 0
             times[is_there].append(took(stranger, route, ids if is_there else (NOWHERE,) * 2))
-        there, nowhere = (statistics.median(times[key]) for key in (True, False))
+        there, nowhere = (min(times[key]) for key in (True, False))  # noise only adds
         assert abs(there - nowhere) < 0.5 * nowhere + 0.001, (route, there, nowhere)
