@@ -94,7 +94,8 @@ settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
 		    recorder->worker->claimer, done->outcome.verdict.wait);
 }
 
-/* Done with one of a batch.  What was no matter for delivery_taken() is next. */
+/* Done with one of a batch.  What delivery_taken() left as it was is for
+ * delivery_record(). */
 static void
 let_go(struct recorder *recorder, struct attempt *done)
 {

@@ -165,3 +165,49 @@ def test_a_record_that_hands_nothing_back_clears_it_too(db, cluster, session, su
     with session.transaction():
         statement.record(session, lane, token, "delivered")
     assert bodies(session) == []
+
+
+@pytest.fixture
+def recorded_by(db):
+    """Which statements recorded attempts, in order: {subscription: [statement]}."""
+    db.execute("CREATE TABLE public.said (delivery_id bigint, statement text)")
+    db.execute(r"""
+        CREATE FUNCTION public.say() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        BEGIN
+            INSERT INTO public.said
+            SELECT NEW.delivery_id, substring(current_query() FROM '^-- (\w+):');
+            RETURN NULL;
+        END $$""")
+    db.execute("CREATE TRIGGER says AFTER INSERT ON postrider.attempt"
+               " FOR EACH ROW EXECUTE FUNCTION public.say()")
+    return lambda: dict(db.rows(
+        "SELECT d.subscription_id, array_agg(s.statement ORDER BY d.id) FROM public.said s"
+        " JOIN postrider.delivery d ON d.id = s.delivery_id GROUP BY 1"))
+
+
+def test_a_dispatcher_goes_the_short_way_as_far_as_there_is_one(
+        api, make_dispatch, endpoint, recorded_by):
+    """All but the last of a lane; but not at a rate, where no lane is handed back."""
+    plain = int(api.subscribe(endpoint.url)["id"])
+    rated = int(api.subscribe(endpoint.url, rate_per_second=1000)["id"])
+    api.post("/v1/events/batch", b"\n".join([b'{"type":"t","asset":"a","data":1}'] * 5),
+             headers={"Content-Type": "application/x-ndjson"}).expect(202)
+    make_dispatch()
+    until(lambda: sum(map(len, recorded_by().values())) == 10, "all are recorded")
+    assert recorded_by() == {plain: 4 * ["delivery_taken"] + ["delivery_record"],
+                             rated: 5 * ["delivery_record"]}
+
+
+def test_what_the_short_way_leaves_is_recorded_the_long_way(
+        api, make_dispatch, db, endpoint, recorded_by):
+    """A failure went before: the first success has to end it."""
+    made = int(api.subscribe(endpoint.url)["id"])
+    db.execute("UPDATE postrider.turn SET failures = 1")
+    api.post("/v1/events/batch", b"\n".join([b'{"type":"t","asset":"a","data":1}'] * 3),
+             headers={"Content-Type": "application/x-ndjson"}).expect(202)
+    dispatch = make_dispatch()
+    until(lambda: len(recorded_by().get(made, [])) == 3, "all are recorded")
+    assert recorded_by() == {made: ["delivery_record", "delivery_taken", "delivery_record"]}
+    assert db.value("SELECT failures FROM postrider.turn") == 0
+    assert len(endpoint.requests) == 3
+    assert "the lease was lost" not in dispatch.log()
