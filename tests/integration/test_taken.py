@@ -55,6 +55,27 @@ def test_what_was_taken_is_recorded_and_its_lane_goes_on(db, cluster, session, s
     assert set(statement.taken(session, [lane], [again[lane]])) == {lane}
 
 
+def test_both_ways_to_record_leave_the_same(db, cluster, session, subscription):
+    put(db, cluster, subscription, "a", "a", "b", "b")
+    leases = claim(session)
+    with session.transaction():
+        statement.taken(session, [leases["a"][0]], [leases["a"][1]])
+        statement.record_all(session, [leases["b"][0]], [leases["b"][1]], ["delivered"],
+                             statuses=[204])
+    short, long = ([db.rows(text, (leases[asset][0],)) for text in (
+        "SELECT head_id > id, tail_id - head_id, attempts, due_at, num_nulls(lease_token,"
+        " lease_until, look_at, leased_at), lease_worker, lease_until > look_at, resume_id,"
+        " resume_at FROM postrider.lane WHERE id = %s",
+        "SELECT state, attempts, status, generation, finished_at IS NOT NULL"
+        " FROM postrider.delivery WHERE lane_id = %s ORDER BY id",
+        "SELECT a.generation, attempt, ended, a.status, duration_us, worker, reason, dns_us,"
+        " connect_us, tls_us, wait_us, receive_us, headers, excerpt, started_at < now()"
+        " FROM postrider.attempt a JOIN postrider.delivery d ON d.id = a.delivery_id"
+        " WHERE d.lane_id = %s")] for asset in "ab")
+    assert short == long
+    assert [len(rows) for rows in short] == [1, 2, 1]
+
+
 NOT_PLAIN = {
     "the lease ran out":
         "UPDATE postrider.lane SET lease_until = now() - interval '1 ms'",
