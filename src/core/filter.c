@@ -109,6 +109,15 @@ take_digits(struct parse *p)
 	return p->at > start;
 }
 
+/* As JSON has it: a zero that others follow is none. */
+static bool
+take_integer(struct parse *p)
+{
+	const char *start = p->at;
+
+	return take_digits(p) && (*start != '0' || p->at == start + 1);
+}
+
 static int parse_or(struct parse *p);
 
 static int
@@ -139,12 +148,10 @@ static int
 parse_number(struct parse *p)
 {
 	const char *start;
-	bool is_zero;
 
 	(void)take(p, "-");
-	is_zero = next(p) == '0';
-	start = p->at;
-	if (!take_digits(p) || (is_zero && p->at > start + 1))
+	(void)next(p);
+	if (!take_integer(p))
 		return refuse(p, "want a number as JSON has it");
 	if (peek(p) == '.') {
 		p->at++;
@@ -201,9 +208,9 @@ parse_index(struct parse *p)
 	if (!take(p, "*")) {
 		p->weight += INDEX;
 		if (take_word(p, "last")) {
-			if (take(p, "-") && (next(p), !take_digits(p)))
+			if (take(p, "-") && (next(p), !take_integer(p)))
 				return refuse(p, "want a number");
-		} else if (!take_digits(p)) {
+		} else if (!take_integer(p)) {
 			return refuse(p, "want *, a number, or last");
 		}
 	}

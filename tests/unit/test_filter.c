@@ -120,6 +120,8 @@ test_what_is_no_predicate_is_refused(void **state)
 		{ "$.a-b == 1", 0, "arithmetic" },
 		{ "$.\xc3\xa4 == 1", 0, "written in quotes" },
 		{ "$.a == 01", 0, "as JSON" },
+		{ "$.a[01] == 1", 0, "want *, a number, or last" },
+		{ "$.a[last - 01] == 1", 0, "want a number" },
 		{ "$.a == 1.", 0, "behind the point" },
 		{ "$.a == 1e1000", 0, "exponent" },
 		{ "$.a == 0x10", 0, "as JSON" },
