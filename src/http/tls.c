@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -48,9 +49,10 @@ read_key(const char *path, struct err *err)
 	if (fd < 0)
 		return NULL;
 	file = BIO_new_fd(fd, BIO_CLOSE); /* keeps no copy of what it reads */
-	if (file == NULL)
+	if (file == NULL) {
+		(void)close(fd);
 		(void)err_set(err, ERR_NOMEM, "tls_key");
-	else {
+	} else {
 		key = PEM_read_bio_PrivateKey(file, NULL, no_password, NULL);
 		if (key == NULL)
 			(void)refuse_file(err, "tls_key", path);
