@@ -1,7 +1,7 @@
 /*
  * server: HTTP/1.1 for strangers, on libevent, in the clear or over TLS.
  *
- * It reads requests itself over bufferevents, with a strict parser, because
+ * It reads requests itself over plain events, with a strict parser, because
  * evhttp takes what smuggling lives on, buffers without bounds and has no
  * total deadlines.  What reaches the handler is a whole, well-framed request;
  * everything else gets its 4xx or 5xx and a close.
@@ -116,14 +116,17 @@ void server_close(struct server *server);
 /*
  * The path is still escaped, begins with '/' and has no scheme or host, or is
  * "*" for OPTIONS; the query comes without '?', "" if none.  A header's value
- * by case-insensitive name, NULL if absent, the first if there are several:
- * Host, Authorization, Expect and what frames the body are never several.  It
- * may hold octets over 0x7f, but no control other than tab.
+ * by case-insensitive name, NULL if absent, the first if there are several; of
+ * those request_next_header() has the one behind `value`, NULL behind the last.
+ * Host, Authorization, Expect and what frames the body are never several.  A
+ * value may hold octets over 0x7f, but no control other than tab.
  */
 const char *request_method(const struct request *request);
 const char *request_path(const struct request *request);
 const char *request_query(const struct request *request);
 const char *request_header(const struct request *request, const char *name);
+const char *request_next_header(
+    const struct request *request, const char *name, const char *value);
 const void *request_body(const struct request *request, size_t *len);
 
 /* The client's address and port as text. */

@@ -427,10 +427,16 @@ head_parse(struct head *head, char *text, size_t len)
 }
 
 const char *
-head_value(const struct head *head, const char *name)
+head_value(const struct head *head, const char *name, const char *behind)
 {
-	for (int i = 0; i < head->nfields; i++)
-		if (strcasecmp(head->fields[i].name, name) == 0)
-			return head->fields[i].value;
+	bool is_behind = behind == NULL;
+
+	for (int i = 0; i < head->nfields; i++) {
+		const char *value = head->fields[i].value;
+
+		if (is_behind && strcasecmp(head->fields[i].name, name) == 0)
+			return value;
+		is_behind = is_behind || value == behind;
+	}
 	return NULL;
 }

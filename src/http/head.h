@@ -67,8 +67,10 @@ enum head_found head_scan(
  * it is refused, `*head` is empty. */
 struct refusal head_parse(struct head *head, char *text, size_t len);
 
-/* The value of the first field of this name, in any case; NULL if none. */
-const char *head_value(const struct head *head, const char *name);
+/* The value of the first field of this name, in any case, behind the one whose
+ * value `behind` is, or of all if that is NULL; NULL if none. */
+const char *head_value(
+    const struct head *head, const char *name, const char *behind);
 
 /* True if `value` is a valid uri-host with an optional port. */
 bool head_is_host(const char *value, size_t len);

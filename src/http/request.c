@@ -66,7 +66,14 @@ request_query(const struct request *request)
 const char *
 request_header(const struct request *request, const char *name)
 {
-	return head_value(&request->head, name);
+	return head_value(&request->head, name, NULL);
+}
+
+const char *
+request_next_header(
+    const struct request *request, const char *name, const char *value)
+{
+	return head_value(&request->head, name, value);
 }
 
 const void *

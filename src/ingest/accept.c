@@ -49,24 +49,40 @@ is_wanted(const char *text, const char *end)
 	return true;
 }
 
-bool
-accept_takes(const struct request *request, const char *type)
-{
-	const char *text = request_header(request, "Accept");
-	enum fit best = FITS_NOT;
-	bool takes = text == NULL || *text == '\0';
+/* What the range says that fits best, of those so far. */
+struct choice {
+	enum fit fit;
+	bool takes;
+};
 
-	while (text != NULL && *text != '\0') {
+static void
+choose(struct choice *best, const char *text, const char *type)
+{
+	while (*text != '\0') {
 		const char *range = text + strspn(text, " \t,");
 		const char *end = range + strcspn(range, ",");
 		size_t len = strcspn(range, "; \t,");
 		enum fit fit = compare(range, len, type);
 
-		if (fit > best) {
-			best = fit;
-			takes = is_wanted(range + len, end);
-		}
+		if (fit > best->fit)
+			*best =
+			    (struct choice){ fit, is_wanted(range + len, end) };
 		text = end;
 	}
-	return takes;
+}
+
+bool
+accept_takes(const struct request *request, const char *type)
+{
+	const char *text = request_header(request, "Accept");
+	struct choice best = { FITS_NOT, false };
+	bool is_empty = true;
+
+	/* RFC 9110 5.3: several lines are one list. */
+	while (text != NULL) {
+		is_empty = is_empty && *text == '\0';
+		choose(&best, text, type);
+		text = request_next_header(request, "Accept", text);
+	}
+	return is_empty || best.takes;
 }

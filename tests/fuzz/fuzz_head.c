@@ -29,14 +29,15 @@ check_value(const char *value)
 static void
 check_head(const struct head *head)
 {
-	const char *host = head_value(head, "host");
+	const char *host = head_value(head, "host", NULL);
 
 	check(head->method[0] != '\0');
 	check(head->path[0] == '/' || strcmp(head->path, "*") == 0);
 	check(strpbrk(head->path, " ?#") == NULL);
 	check(host != NULL || head->minor == 0);
 	check(host == NULL || head_is_host(host, strlen(host)));
-	check(!head->is_chunked || head_value(head, "content-length") == NULL);
+	check(!head->is_chunked ||
+	      head_value(head, "content-length", NULL) == NULL);
 	check(head->nfields <= HEAD_FIELDS_MAX);
 	for (int i = 0; i < head->nfields; i++) {
 		check(head->fields[i].name[0] != '\0');

@@ -21,6 +21,19 @@ def problem(answer, status):
     return body
 
 
+def status_accepting(api, lines):
+    connection = api.connect()
+    connection.putrequest("GET", "/v1/subscriptions")
+    connection.putheader("Authorization", f"Bearer {api.key}")
+    for line in lines:
+        connection.putheader("Accept", line)
+    connection.endheaders()
+    try:
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
 def test_what_a_client_does_not_accept_is_not_sent(api, db):
     for accept in JSON_ACCEPTED:
         answer = api.get("/v1/subscriptions", headers={"Accept": accept})
@@ -29,6 +42,10 @@ def test_what_a_client_does_not_accept_is_not_sent(api, db):
         answer = api.get("/v1/subscriptions", headers={"Accept": accept})
         assert answer.status == 406, accept
         assert "application/json" in problem(answer, 406)["detail"]
+    # Several lines are one list.
+    lines = ("text/html", "application/json"), ("application/json;q=0", "*/*"), ("", "image/*")
+    for accept, status in zip(lines, (200, 406, 406)):
+        assert status_accepting(api, accept) == status, accept
     assert api.get("/metrics", headers={"Accept": "text/plain;version=0.0.4"}).status == 200
     problem(api.get("/metrics", headers={"Accept": "application/json"}), 406)
     # Before anything is kept.
