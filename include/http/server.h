@@ -35,8 +35,9 @@ struct server_conf {
 	size_t max_head; /* bytes of request line and headers */
 	size_t max_body; /* bytes; more is 413 before it is read */
 	/* Bytes of memory that the bodies of all connections may take together,
-	 * beside the 16 KiB that each connection may have for its own: a request
-	 * that would take more is 503. */
+	 * beside the 16 KiB that each connection may have for its own: where a
+	 * request would take more, it is 503, or one that another address has,
+	 * if that address has more than this one's. */
 	size_t max_buffered;
 	/* When so many are open, answers end their connections, and one that
 	 * waits for its client goes to a newcomer: at once if most of them do,

@@ -63,12 +63,17 @@ conn_drop(struct conn *conn)
 void
 conn_charge(struct conn *conn)
 {
-	size_t cap = conn->request.body.cap;
-	size_t charge = cap > KEEP_SIZE ? cap : 0;
+	struct server *server = conn->server;
+	size_t cap = conn->request.body.cap, had = conn->guest.held;
+	size_t has = cap > KEEP_SIZE ? cap : 0;
 
-	conn->server->buffered -= conn->charge;
-	conn->server->buffered += charge;
-	conn->charge = charge;
+	if (had == 0 && has > 0)
+		TAILQ_INSERT_TAIL(&server->large, conn, large_link);
+	else if (had > 0 && has == 0)
+		TAILQ_REMOVE(&server->large, conn, large_link);
+	crowd_hold(&conn->guest, has);
+	server->buffered -= had;
+	server->buffered += has;
 }
 
 static void
@@ -168,6 +173,14 @@ turn(struct conn *conn)
 		continue;
 	conn->in_turn = false;
 	reap(conn);
+}
+
+void
+conn_turn_away(struct conn *conn, int status, const char *detail)
+{
+	conn->in_turn = true;
+	conn_refuse(conn, status, detail);
+	turn(conn);
 }
 
 /* The program has done with the request. */
@@ -279,10 +292,11 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	conn->limit = LIMIT_NONE;
-	conn->in_turn = true;
-	if (limit == LIMIT_BODY || (limit == LIMIT_HEAD && conn->scan.at > 0))
-		conn_refuse(conn, 408, "the request did not come in time");
-	else if (limit != LIMIT_NONE)
+	if (limit == LIMIT_BODY || (limit == LIMIT_HEAD && conn->scan.at > 0)) {
+		conn_turn_away(conn, 408, "the request did not come in time");
+		return;
+	}
+	if (limit != LIMIT_NONE)
 		conn_drop(conn);
 	turn(conn);
 }

@@ -76,6 +76,7 @@ struct request {
 struct conn {
 	struct server *server;
 	TAILQ_ENTRY(conn) link;
+	TAILQ_ENTRY(conn) large_link; /* while it holds memory, by `guest` */
 	struct crowd_guest guest;
 	enum conn_state state;
 	enum conn_limit limit;
@@ -88,7 +89,6 @@ struct conn {
 	struct chunk chunk;
 	size_t max_body; /* of the request in hand, as the gate said */
 	int taken; /* requests so far */
-	size_t charge; /* its part of server.buffered */
 	struct request request;
 	char peer[INET6_ADDRSTRLEN + sizeof("[]:65535")];
 };
@@ -108,6 +108,7 @@ struct server {
 	void (*on_drained)(void *arg);
 	void *drained_arg;
 	TAILQ_HEAD(conn_list, conn) conns;
+	struct conn_list large; /* those with a part of `buffered`, by age */
 	struct crowd *crowd;
 	uint64_t given_up; /* connections, for others */
 	int connections;

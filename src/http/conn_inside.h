@@ -33,6 +33,9 @@ void conn_hand_over(struct conn *conn);
  * begin is not known, or not to be trusted. */
 void conn_refuse(struct conn *conn, int status, const char *detail);
 
+/* The same for one whose turn it is not. */
+void conn_turn_away(struct conn *conn, int status, const char *detail);
+
 /* Tell the server how much memory the body has now. */
 void conn_charge(struct conn *conn);
 

@@ -199,6 +199,38 @@ take_body(struct conn *conn, struct refusal *refusal)
 	return is_whole;
 }
 
+/* Whose body has to go when there is no room: of the address that has most the
+ * oldest, or this one, unless another address has more than its own. */
+static struct conn *
+find_greedy(struct conn *conn)
+{
+	struct conn *greedy = conn, *other;
+
+	TAILQ_FOREACH (other, &conn->server->large, large_link)
+		if (other->state == CONN_BODY &&
+		    crowd_held_beside(&other->guest) >
+			crowd_held_beside(&greedy->guest))
+			greedy = other;
+	return greedy;
+}
+
+static struct refusal
+make_room(struct conn *conn)
+{
+	static const struct refusal no_room = { 503,
+		"too many bodies are being read" };
+	const struct server *server = conn->server;
+
+	while (server->buffered > server->conf.max_buffered) {
+		struct conn *greedy = find_greedy(conn);
+
+		if (greedy == conn)
+			return no_room;
+		conn_turn_away(greedy, no_room.status, no_room.detail);
+	}
+	return ACCEPTED;
+}
+
 bool
 conn_step_body(struct conn *conn)
 {
@@ -208,10 +240,8 @@ conn_step_body(struct conn *conn)
 	conn_limit(conn, LIMIT_BODY);
 	is_whole = take_body(conn, &refusal);
 	conn_charge(conn);
-	if (refusal.status == 0 &&
-	    conn->server->buffered > conn->server->conf.max_buffered)
-		refusal =
-		    (struct refusal){ 503, "too many bodies are being read" };
+	if (refusal.status == 0)
+		refusal = make_room(conn);
 	if (refusal.status != 0)
 		conn_refuse(conn, refusal.status, refusal.detail);
 	else if (is_whole)

@@ -19,6 +19,7 @@ struct crowd_address {
 	TAILQ_ENTRY(crowd_address) link; /* by `waiting` */
 	int count; /* its guests */
 	int waiting; /* of them, those that are not busy */
+	size_t held; /* by all of them */
 	struct guests idle, slow;
 };
 
@@ -180,6 +181,20 @@ int
 crowd_beside(const struct crowd_guest *guest)
 {
 	return guest->address->count;
+}
+
+void
+crowd_hold(struct crowd_guest *guest, size_t octets)
+{
+	guest->address->held -= guest->held;
+	guest->address->held += octets;
+	guest->held = octets;
+}
+
+size_t
+crowd_held_beside(const struct crowd_guest *guest)
+{
+	return guest->address->held;
 }
 
 static struct crowd_guest *

@@ -8,12 +8,16 @@
  * go before those in the middle of a request, and whoever has waited longest
  * goes first.  All of it costs the same whatever the number.
  *
+ * So it is with the memory that is kept for what they send: crowd counts how much
+ * each address has.
+ *
  * An IPv6 client is its /64, which is what one subscriber has.
  */
 
 #ifndef HTTP_CROWD_H
 #define HTTP_CROWD_H
 
+#include <stddef.h>
 #include <sys/queue.h>
 
 #include "base/clock.h"
@@ -36,6 +40,7 @@ struct crowd_guest {
 	struct crowd_address *address;
 	enum crowd_wait wait;
 	usec_t since; /* when it began to wait so */
+	size_t held; /* octets of memory */
 };
 
 /* For `max` connections at once, and a few more. */
@@ -56,6 +61,11 @@ void crowd_wait(
 /* How many are not busy; how many there are of this guest's address. */
 int crowd_waiting(const struct crowd *crowd);
 int crowd_beside(const struct crowd_guest *guest);
+
+/* It holds so much memory from now on, and none when it leaves; how much all of
+ * its address hold. */
+void crowd_hold(struct crowd_guest *guest, size_t octets);
+size_t crowd_held_beside(const struct crowd_guest *guest);
 
 /* Who goes first, of all or of this guest's address; NULL if all are busy. */
 struct crowd_guest *crowd_first(const struct crowd *crowd);

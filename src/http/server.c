@@ -231,6 +231,7 @@ server_open(struct server **out, struct event_base *loop,
 	server->events = *events;
 	server->arg = arg;
 	TAILQ_INIT(&server->conns);
+	TAILQ_INIT(&server->large);
 	evtimer_assign(&server->retry, loop, on_retry, server);
 	event_assign(&server->drained, loop, -1, 0, on_drained, server);
 	if (crowd_open(&server->crowd, conf->max_connections, err) != 0 ||

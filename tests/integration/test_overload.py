@@ -17,8 +17,9 @@ MIB = 1 << 20
 class Wire:
     """A client that says exactly what it is told, and no more."""
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+    def __init__(self, port, source="127.0.0.1"):
+        self.socket = socket.create_connection(
+            ("127.0.0.1", port), timeout=20, source_address=(source, 0))
 
     def say(self, *lines, body=b""):
         self.socket.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode() + body)
@@ -109,12 +110,12 @@ def test_a_head_that_suits_is_told_to_go_on(ingest, admin_key):
 
 # -- memory --
 
-def begin_batch(ingest, key, size):
+def begin_batch(ingest, key, size, source="127.0.0.1"):
     """A batch of one event, all here but for its last octet."""
     frame = b'{"type":"t","data":""}'
     body = frame[:-2] + b"x" * 1000 + frame[-2:]
     body += b" " * (size - len(body))
-    wire = Wire(ingest.port)
+    wire = Wire(ingest.port, source)
     wire.say("POST /v1/events/batch HTTP/1.1", "Host: a", KEY.format(key=key), NDJSON,
              f"Content-Length: {size}")
     wire.send(body[:-1])
@@ -139,6 +140,21 @@ def test_large_bodies_together_are_bounded(make_ingest, admin_key):
     for wire in (first, second, third):
         wire.close()
     until(lambda: metric(ingest, "buffered_bytes") == 0, "all is given back")
+
+
+def test_a_stranger_with_slow_bodies_does_not_keep_others_out(make_ingest, admin_key):
+    """No key is looked up before the body is here, so it need not be valid."""
+    ingest = make_ingest(max_batch_bytes=MIB, max_body_bytes_total=2 * MIB)
+    strangers = [begin_batch(ingest, "invalid", MIB) for _ in range(2)]
+    until(lambda: metric(ingest, "buffered_bytes") == 2 * MIB, "they have all of it")
+    with begin_batch(ingest, admin_key, 65000, "127.0.0.2") as wire:
+        wire.send(b" ")
+        assert wire.answer()[0] == 202
+    assert strangers[0].answer()[0] == 503
+    strangers[1].send(b" ")
+    assert strangers[1].answer()[0] == 401
+    for wire in strangers:
+        wire.close()
 
 
 def test_the_memory_for_bodies_has_to_do_for_two_batches(make_ingest):

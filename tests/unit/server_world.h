@@ -210,23 +210,33 @@ on_client(evutil_socket_t fd, short what, void *arg)
 	event_del(c->readable);
 }
 
+/* A client at the address 127.0.0.`from`. */
 static inline struct client *
-join(struct world *w, int i)
+join_from(struct world *w, int i, uint32_t from)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 		.sin_port = htons(server_port(w->server)) };
+	struct sockaddr_in own = { .sin_family = AF_INET };
 	struct client *c = &w->clients[i];
 
 	leave(c);
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	c->fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(c->fd >= 0);
+	own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
+	assert_int_equal(0, bind(c->fd, (struct sockaddr *)&own, sizeof(own)));
 	assert_int_equal(0, connect(c->fd, (struct sockaddr *)&to, sizeof(to)));
 	assert_int_equal(0, fcntl(c->fd, F_SETFL, O_NONBLOCK));
 	c->readable =
 	    event_new(w->loop, c->fd, EV_READ | EV_PERSIST, on_client, c);
 	event_add(c->readable, NULL);
 	return c;
+}
+
+static inline struct client *
+join(struct world *w, int i)
+{
+	return join_from(w, i, 1);
 }
 
 static inline void

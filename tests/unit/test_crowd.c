@@ -77,6 +77,11 @@ test_whoever_holds_most_is_the_first_to_give_one_up(void **state)
 	assert_ptr_equal(crowd_first(crowd), &g[2]);
 	assert_int_equal(crowd_beside(&g[1]), 2);
 	assert_int_equal(crowd_beside(&g[0]), 1);
+	crowd_hold(&g[1], 7);
+	crowd_hold(&g[2], 5);
+	crowd_hold(&g[1], 3);
+	assert_int_equal(crowd_held_beside(&g[2]), 8);
+	assert_int_equal(crowd_held_beside(&g[0]), 0);
 	leave(crowd, g, 4);
 	assert_null(crowd_first(crowd));
 }

@@ -130,9 +130,9 @@ test_what_is_no_sound_request_does_not_reach_the_gate(void **state)
 
 /* A client whose body is here but for its last octet. */
 static struct client *
-half(struct world *w, int i, const char *path)
+half_from(struct world *w, int i, const char *path, uint32_t from)
 {
-	struct client *c = join(w, i);
+	struct client *c = join_from(w, i, from);
 	char text[128];
 
 	(void)snprintf(text, sizeof(text),
@@ -141,6 +141,12 @@ half(struct world *w, int i, const char *path)
 	say(c, text);
 	put(c, w->big, LARGE - 1);
 	return c;
+}
+
+static struct client *
+half(struct world *w, int i, const char *path)
+{
+	return half_from(w, i, path, 1);
 }
 
 static void
@@ -178,6 +184,48 @@ test_bodies_together_take_no_more_than_they_may(void **state)
 }
 
 static void
+test_no_address_keeps_the_room_from_one_that_has_less(void **state)
+{
+	struct world *w = *state;
+	struct client *held, *oldest, *other, *small;
+
+	start(w, &(struct server_conf){ .max_buffered = 3 * LARGE });
+	make_big(w);
+	held = half(w, 0, "/hold");
+	say(held, "x");
+	until(w, w->nheld == 1);
+	oldest = half(w, 1, "/echo");
+	until(w, server_buffered(w->server) == 2 * LARGE);
+	other = half(w, 2, "/echo");
+	until(w, server_buffered(w->server) == 3 * LARGE);
+
+	/* What is the program's to answer stays. */
+	small = half_from(w, 3, "/echo", 2);
+	until(w, is_over(oldest));
+	assert_int_equal(status(oldest), 503);
+	until(w, server_buffered(w->server) == 3 * LARGE);
+	say(small, "x");
+	until(w, status(small) == 200);
+	say(other, "x");
+	until(w, status(other) == 200);
+
+	/* It does not take from one that has no more than itself. */
+	request_reply(w->held[0], 204, NULL, NULL, 0);
+	until(w, status(held) == 204);
+	oldest = half(w, 0, "/echo");
+	until(w, server_buffered(w->server) == LARGE);
+	(void)half_from(w, 1, "/echo", 2);
+	until(w, server_buffered(w->server) == 2 * LARGE);
+	(void)half_from(w, 2, "/echo", 2);
+	until(w, server_buffered(w->server) == 3 * LARGE);
+	small = half_from(w, 3, "/echo", 2);
+	until(w, is_over(small));
+	assert_int_equal(status(small), 503);
+	say(oldest, "x");
+	until(w, status(oldest) == 200);
+}
+
+static void
 test_a_body_that_is_refused_gives_its_memory_back_at_once(void **state)
 {
 	struct world *w = *state;
@@ -204,6 +252,7 @@ main(void)
 		TEST(test_a_body_may_be_as_large_as_the_gate_says),
 		TEST(test_what_is_no_sound_request_does_not_reach_the_gate),
 		TEST(test_bodies_together_take_no_more_than_they_may),
+		TEST(test_no_address_keeps_the_room_from_one_that_has_less),
 		TEST(test_a_body_that_is_refused_gives_its_memory_back_at_once),
 	};
 
