@@ -31,6 +31,10 @@
 -- is where it was.  (Minor versions from November 2025 on return no row that has
 -- moved; earlier ones return it from its new place.)  Lanes are locked in the order
 -- of lane_hold.
+--
+-- When it is recorded is asked once the first lane is locked, not as the statement
+-- begins: the transaction has its number only then, and history_step relies on
+-- that order.
 
 WITH own AS MATERIALIZED (
     SELECT o.ord, o.status, o.duration_us, o.remote, o.dns_us, o.connect_us,
@@ -111,11 +115,12 @@ WITH own AS MATERIALIZED (
     INSERT INTO postrider.attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
             status, worker, remote, dns_us, connect_us, tls_us, wait_us,
-            receive_us, headers, excerpt)
+            receive_us, headers, excerpt, recorded_at)
     SELECT head_id, generation, attempts,
            statement_timestamp() - duration_us * interval '1 microsecond',
            duration_us, 'answered', status, lease_worker, remote, dns_us,
-           connect_us, tls_us, wait_us, receive_us, headers, excerpt
+           connect_us, tls_us, wait_us, receive_us, headers, excerpt,
+           (SELECT clock_timestamp())
       FROM held
 ), finished AS (
     UPDATE postrider.delivery d

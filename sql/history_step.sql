@@ -11,11 +11,12 @@
 --
 -- Each attempt once, though transactions end in another order than they began.
 -- A record locks its lanes, which gives its transaction a number, and only then
--- comes the time that its attempts carry.  So once all transactions are over that
--- were numbered when a step looked at the clock (watched_xid, watched_at), nothing
--- more can come that is recorded before, and all of it is seen by the snapshot
--- that shows that they are over: this statement's own.  Who waits for such a
--- transaction, of whatever database, is the history alone.
+-- comes the time that its attempts carry (see delivery_taken).  So once all
+-- transactions are over that were numbered when a step looked at the clock
+-- (watched_xid, watched_at), nothing more can come that is recorded before, and
+-- all of it is seen by the snapshot that shows that they are over: this
+-- statement's own.  Who waits for such a transaction, of whatever database, is the
+-- history alone.
 --
 -- Attempts that were recorded at once are taken together, and none of another
 -- minute.  Whoever has the row of progress counts; others find nothing to do.

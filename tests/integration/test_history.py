@@ -8,6 +8,8 @@ from bench.dispatcher import ROOT, settings
 
 from .api import Api
 from .replaying import run
+from .statement import taken
+from .test_queue import in_thread, waiting
 from .wait import until
 
 FAST = {"retry_base_ms": 10}
@@ -146,6 +148,25 @@ RECORD = """
                                    worker)
     SELECT head_id, 1, 1, 1000, 'answered', 200, 'w' FROM postrider.lane
      WHERE id = %s AND lease_token = %s"""
+
+
+def test_a_time_is_not_older_than_the_number_of_its_transaction(queue, db, other, cluster):
+    """What one statement records is asked for the time when it has its lock, and a number."""
+    for n in range(2):
+        queue.accept(f"e{n}", "slow")
+    queue.accept("e2", "quick")
+    slow, quick = queue.claim()
+    queue.record(quick)
+    other.execute("SELECT FROM postrider.lane WHERE id = %s FOR UPDATE", (slow[0],))
+    with cluster.connect(db.name) as late, late.transaction():
+        join = in_thread(lambda: taken(late, [slow[0]], [slow[1]]))
+        until(lambda: waiting(db), "it waits for its lane")
+        step(db.connection)  # looks at the clock
+        other.commit()
+        join()
+        until(lambda: step(db.connection) and counts(db) == (1, 0, 0), "the other is counted")
+    count_all(db)
+    assert counts(db) == (2, 0, 0)
 
 
 def test_one_counts_at_a_time(queue, db, other):
