@@ -4,7 +4,7 @@
 --   $2 text      the tenant's name, or null; null with $1: all tenants
 --   $3 integer   most rows
 --
--- Times are in microseconds since 1970.
+-- Times are in microseconds since 1970; `success` is that of last_hour.
 --
 -- The subscription's row and its turn's say who is in trouble, and one look-up
 -- whether a dead letter holds something; what else there is to say is asked of
@@ -83,10 +83,9 @@ SELECT r.id AS subscription_id, h.tenant, h.url, h.state, h.state_reason,
        round(extract(epoch FROM statement_timestamp() - b.oldest_accepted_at),
              3)::text AS oldest_waiting_seconds,
        h.dead,
+       c.success::text AS success,
        json_build_object('delivered', c.delivered, 'failed', c.failed,
-                         'dead', c.dead, 'success',
-                         round(c.delivered::numeric
-                               / nullif(c.delivered + c.failed, 0), 4))::text
+                         'dead', c.dead, 'success', c.success)::text
            AS last_hour,
        h.last_error,
        (extract(epoch FROM h.last_error_at) * 1000000)::bigint AS last_error_at
@@ -109,7 +108,9 @@ SELECT r.id AS subscription_id, h.tenant, h.url, h.state, h.state_reason,
  CROSS JOIN LATERAL (
        SELECT coalesce(sum(delivered), 0) AS delivered,
               coalesce(sum(failed), 0) AS failed,
-              coalesce(sum(dead), 0) AS dead
+              coalesce(sum(dead), 0) AS dead,
+              round(sum(delivered)::numeric
+                    / nullif(sum(delivered + failed), 0), 4) AS success
          FROM postrider.history_count
         WHERE subscription_id = postrider.by_index(r.id)
           AND seconds = 60

@@ -23,6 +23,9 @@ enum {
 	LINES_BESIDES = 6, /* of a window, for all but endpoints */
 };
 
+/* The answers of one look. */
+enum { TOTALS, BESIDES, ENDPOINTS };
+
 #define HOME "\033[H\033[J\033[?7l" /* and lines are cut, not wrapped */
 #define WRAP "\033[?7h"
 
@@ -66,9 +69,9 @@ add_rate(struct out *out, const char *name, int64_t n, usec_t time)
 }
 
 static void
-add_rates(struct out *out, struct view *view, const struct pg_rows *rows)
+add_rates(
+    struct out *out, struct view *view, usec_t at, const struct pg_rows *rows)
 {
-	usec_t at = pg_read_time(rows, 0, "at");
 	int64_t accepted = pg_read_bigint(rows, 0, "accepted");
 	int64_t tried = pg_read_bigint(rows, 0, "tried");
 	usec_t time = view->at == 0 ? 0 : at - view->at;
@@ -81,16 +84,30 @@ add_rates(struct out *out, struct view *view, const struct pg_rows *rows)
 }
 
 static void
-add_totals(struct out *out, struct view *view, const struct pg_rows *rows)
+add_totals(struct out *out, struct view *view, struct pg_rows *const *rows)
 {
-	static const char *const counts[] = { "ingests", "dispatchers",
-		"subscriptions", "due", "later", "held", "in_flight", "dead",
-		"stuck", "replays" };
+	static const struct {
+		const char *name;
+		int answer;
+	} counts[] = {
+		{ "ingests", BESIDES },
+		{ "dispatchers", BESIDES },
+		{ "subscriptions", TOTALS },
+		{ "due", TOTALS },
+		{ "later", TOTALS },
+		{ "held", TOTALS },
+		{ "in_flight", TOTALS },
+		{ "dead", TOTALS },
+		{ "stuck", BESIDES },
+		{ "replays", BESIDES },
+	};
+	usec_t at = pg_read_time(rows[TOTALS], 0, "at");
 
-	out_time(out, "at", pg_read_time(rows, 0, "at"));
-	add_rates(out, view, rows);
+	out_time(out, "at", at);
+	add_rates(out, view, at, rows[BESIDES]);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		out_number(out, counts[i], pg_read_bigint(rows, 0, counts[i]));
+		out_number(out, counts[i].name,
+		    pg_read_bigint(rows[counts[i].answer], 0, counts[i].name));
 }
 
 static void
@@ -132,9 +149,9 @@ show(struct view *view, struct pg_rows *const *rows, struct err *err)
 
 	out_init(&totals, view->is_json ? OUT_RECORD : OUT_LIST, view->is_json);
 	out_init(&endpoints, OUT_LIST, view->is_json);
-	for (int i = 0; i < pg_count(rows[1]); i++)
-		add_endpoint(&endpoints, rows[1], i);
-	add_totals(&totals, view, rows[0]);
+	for (int i = 0; i < pg_count(rows[ENDPOINTS]); i++)
+		add_endpoint(&endpoints, rows[ENDPOINTS], i);
+	add_totals(&totals, view, rows);
 	if (view->is_json)
 		out_list(&totals, "endpoints", &endpoints);
 	out_end(&totals);
@@ -158,9 +175,16 @@ look(struct view *view, struct err *err)
 
 	if (batch == NULL)
 		return err_set(err, ERR_NOMEM, "status");
+	/* Of all tenants. */
+	pg_call(batch, STMT_STATE_TOTALS);
+	pg_null(batch);
+	pg_null(batch);
+	pg_int(batch, COUNT_MAX);
 	pg_call(batch, STMT_STATUS_TOTALS);
 	pg_int(batch, COUNT_MAX);
-	pg_call(batch, STMT_STATUS_ENDPOINTS);
+	pg_call(batch, STMT_STATE_ENDPOINTS);
+	pg_null(batch);
+	pg_null(batch);
 	pg_int(batch, count_rows(view));
 	if (pg_run(view->session.pg, batch, &rows, err) != 0)
 		return -1;

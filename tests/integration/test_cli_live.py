@@ -100,6 +100,24 @@ def test_status_shows_those_in_trouble_first(cli, db):
     assert shown[:3] == [queues[24].id, queues[23].id, queues[0].id] and len(shown) == 20
 
 
+def test_status_says_what_the_state_says(cli, api, ingest, dispatch, db, endpoint):
+    """The one for who has the database, the other for an operator's key."""
+    endpoint.script(200, 404)
+    made = api.subscribe(endpoint.url, on_dead="hold")
+    for n in range(3):
+        api.event({"n": n}, asset="a")
+    operator = ingest.api(cli.json("key", "create", "--role", "operator")["key"])
+    state = until(lambda: (lambda s: s["recent"]["dead"] and s)(
+        operator.get("/v1/state").expect(200)), "it is counted", seconds=20)
+    status = cli.json("status")
+    counts = ("subscriptions", "due", "later", "held", "in_flight", "dead")
+    assert {name: status[name] for name in counts} == {name: state[name] for name in counts}
+    [mine], [theirs] = status["endpoints"], state["endpoints"]
+    assert (mine["subscription_id"], mine["held"], mine["success"]) == (made["id"], 1, 0.5)
+    assert mine.pop("success") == theirs["last_hour"]["success"]
+    assert mine.items() <= theirs.items()
+
+
 def test_status_counts_the_programs_that_are_up(cli, api, dispatch):
     until(lambda: [cli.json("status")[name] for name in ("ingests", "dispatchers")] == [1, 1],
           "both are up")

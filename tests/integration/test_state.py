@@ -12,6 +12,8 @@ from .wait import until
 FAST = {"retry_base_ms": 10}
 MANY = int(os.environ.get("POSTRIDER_TEST_ROWS", "50000"))
 HOUR_MS = 3_600_000
+TAKEN = "status BETWEEN 200 AND 299"
+BIN = 1.43  # how far a bin of a histogram reaches, and rounding
 
 
 @pytest.fixture
@@ -88,6 +90,16 @@ def test_it_says_what_waits_and_why(api, make_dispatch, db, endpoint, make_endpo
     assert (recent["failed"], recent["dead"], recent["success"]) == (2, 1, 0.5)
     assert recent["attempt_ms"]["p50"] > 0 and recent["delivery_ms"]["p99"] > 0
     assert 0 < recent["per_second"] <= 2 / 60
+    assert recent["success"] == db.value(f"SELECT (count(*) FILTER (WHERE {TAKEN}))::float"
+                                         " / count(*) FROM postrider.attempt")
+    for name, times in (("attempt_ms", "SELECT duration_us / 1000.0 AS ms FROM postrider.attempt"),
+                        ("delivery_ms", "SELECT 1000 * extract(epoch FROM a.recorded_at"
+                         " - d.accepted_at) AS ms FROM postrider.attempt a JOIN"
+                         f" postrider.deliveries d ON d.id = a.delivery_id WHERE a.{TAKEN}")):
+        for part in 50, 95, 99:
+            true = db.value(f"SELECT percentile_disc({part / 100}) WITHIN GROUP (ORDER BY ms)::float"
+                            f" FROM ({times}) t")
+            assert 1 / BIN <= recent[name][f"p{part}"] / true <= BIN, (name, part, true)
     hours = {e["subscription_id"]: e["last_hour"] for e in answer["endpoints"]}
     assert hours[ids["fine"]] == {"delivered": 2, "failed": 0, "dead": 0, "success": 1}
     assert hours[ids["held"]] == {"delivered": 0, "failed": 1, "dead": 1, "success": 0}
@@ -217,8 +229,8 @@ def bury(db, subscription, n, first=10 ** 12):
 
 # -- what it costs --
 
-STATEMENTS = ("state_totals", "state_recent", "state_endpoints", "dead_letter_groups",
-              "asset_lanes")
+STATEMENTS = ("state_totals", "state_recent", "state_endpoints", "status_totals",
+              "dead_letter_groups", "asset_lanes")
 
 
 class Explainer:
@@ -244,7 +256,9 @@ class Explainer:
             "totals": self.call("state_totals", tenant, "NULL", 200),
             "all": self.call("state_totals", "NULL", "NULL", 200),
             "recent": self.call("state_recent", tenant, "NULL"),
+            "for operators": self.call("status_totals", 200),
             "endpoints": self.call("state_endpoints", tenant, "NULL", 20),
+            "all endpoints": self.call("state_endpoints", "NULL", "NULL", 20),
             "dead letters": self.call("dead_letter_groups", tenant, "NULL", "NULL", 100, 200, 50),
             "dead letters of one": self.call("dead_letter_groups", tenant, subscription, "NULL",
                                              200, 200, 50),
