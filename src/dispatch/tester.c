@@ -195,6 +195,25 @@ put_record(struct pg_batch *batch, const struct test *test)
 	    });
 }
 
+/* What could not be written down in its time, nobody waits for; what PostgreSQL
+ * refuses must not hold up the others for ever. */
+static void
+drop_late(struct tester *tester)
+{
+	struct test *test = TAILQ_FIRST(&tester->tests), *next;
+
+	for (; test != NULL; test = next) {
+		next = TAILQ_NEXT(test, entry);
+		if (test->state != DONE ||
+		    clock_now() < test->taken_at + test->endpoint->timeout +
+				      SUBSCRIPTION_TEST_MARGIN)
+			continue;
+		log_error("a test was dropped: it was not recorded in time",
+		    "event", test->event_id, NULL);
+		remove_test(tester, test);
+	}
+}
+
 void
 tester_put(struct tester *tester, struct pg_batch *batch)
 {
@@ -202,6 +221,7 @@ tester_put(struct tester *tester, struct pg_batch *batch)
 	size_t n = 0;
 	struct test *test;
 
+	drop_late(tester);
 	TAILQ_FOREACH (test, &tester->tests, entry) {
 		test->is_put = test->state == DONE;
 		if (test->is_put)
@@ -298,7 +318,7 @@ tester_answered(
 	out->did += pg_count(*rows);
 	read_tasks(tester, *rows);
 	/* Also if there was no room for more, and now there is. */
-	if (has_step(tester) || before == AT_ONCE)
+	if (has_step(tester) || (before == AT_ONCE && tester->n < before))
 		out->next_in = 0;
 }
 

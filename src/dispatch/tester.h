@@ -33,7 +33,7 @@ void tester_close(struct tester *tester);
 void tester_put(struct tester *tester, struct pg_batch *batch);
 
 /* It has succeeded: read the answers, and begin to send.  After an error the
- * next step does the same again. */
+ * next step does the same again, as long as somebody waits for it. */
 void tester_answered(
     struct tester *tester, struct pg_rows *const *rows, struct chore_step *out);
 

@@ -104,6 +104,25 @@ def test_several_dispatchers_count_each_attempt_once(api, make_dispatch, db, end
                             f" AND seconds = {seconds}") == 1600
 
 
+def test_a_history_that_cannot_be_written_holds_up_nothing_else(api, dispatch, db, endpoint):
+    made, other = api.subscribe(endpoint.url), api.subscribe(endpoint.url)
+    db.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+               " $$ BEGIN RAISE 'it may not be'; END $$")
+    db.execute("CREATE TRIGGER refuse BEFORE INSERT ON postrider.history_count"
+               " EXECUTE FUNCTION refuse()")
+    api.post(f"/v1/subscriptions/{other['id']}/pause").expect(200)
+    api.event(1)
+    until(lambda: "it may not be" in dispatch.log(), "it was refused")
+    assert api.post(f"/v1/subscriptions/{made['id']}/test").expect(200)["status"] == 200
+    api.delete(f"/v1/subscriptions/{other['id']}").expect(204)
+    until(lambda: db.value("SELECT count(*) FROM postrider.lane") == 0, "the other is cancelled")
+    api.event(2)
+    until(lambda: db.value("SELECT count(*) FROM postrider.attempt") == 2, "both are delivered")
+    assert counts(db) == (None, None, None)
+    db.execute("DROP TRIGGER refuse ON postrider.history_count")
+    until(lambda: counts(db) == (2, 0, 0), "both are counted", seconds=20)
+
+
 def test_what_is_asked_wrongly_is_refused(api, db, endpoint):
     made = api.subscribe(endpoint.url)
     for query in ("", "span=week", "span=hour&span=day", "span=hour&tenant=acme",

@@ -235,6 +235,23 @@ def test_a_dispatcher_that_vanishes_is_told_and_nothing_is_sent_again(
     never(lambda: len(endpoint.requests) > 1, "another request")
 
 
+def test_a_test_that_cannot_be_recorded_holds_up_others_for_a_while_only(
+        api, db, make_dispatch, make_endpoint, subscribe):
+    other = make_endpoint()
+    made, next_one = subscribe(timeout_ms=100), api.subscribe(other.url)
+    db.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+               " $$ BEGIN RAISE 'it may not be'; END $$")
+    db.execute("CREATE TRIGGER refuse BEFORE UPDATE OF finished_at ON postrider.subscription_test"
+               f" FOR EACH ROW WHEN (new.subscription_id = {made['id']}"
+               " AND new.finished_at IS NOT NULL) EXECUTE FUNCTION refuse()")
+    dispatch = make_dispatch(poll="50ms")
+    asked = Asked(api, made)
+    until(lambda: "it may not be" in dispatch.log(), "it was refused")
+    asked.end().expect(504)
+    until(lambda: api.post(path(next_one) + "/test").status == 200, "the other is sent", seconds=30)
+    assert "a test was dropped" in dispatch.log()
+
+
 def test_whoever_waits_is_told_when_ingest_stops(api, ingest, db, subscribe):
     asked = Asked(api, subscribe())
     until(lambda: rows(db) == 1, "it is asked for")
