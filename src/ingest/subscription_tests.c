@@ -75,16 +75,17 @@ reply(struct test *test, const struct pg_rows *rows)
 	free_test(test);
 }
 
+/* Until the next look; or it is over, and freed. */
 static void
 rest(struct test *test)
 {
 	struct timeval wait = clock_timeval(test->wait);
 
+	test->wait = test->wait < LONGEST_WAIT ? 2 * test->wait : LONGEST_WAIT;
 	if (test->tests->is_stopping)
 		refuse(test, 503, "it is stopping; try again");
 	else if (event_add(test->timer, &wait) != 0)
 		refuse(test, 503, "out of memory");
-	test->wait = test->wait < LONGEST_WAIT ? 2 * test->wait : LONGEST_WAIT;
 }
 
 static void

@@ -4,11 +4,13 @@ import base64
 import hashlib
 import hmac
 import json
+import signal
 import threading
 import time
 
 import pytest
 
+from .test_queue import waiting
 from .wait import never, until
 
 LATER = "1h"  # a dispatcher that polls no sooner acts on what it is told alone
@@ -257,6 +259,19 @@ def test_whoever_waits_is_told_when_ingest_stops(api, ingest, db, subscribe):
     until(lambda: rows(db) == 1, "it is asked for")
     ingest.stop()
     asked.end().expect(503)
+
+
+def test_whoever_is_being_looked_for_when_ingest_stops_is_told_too(
+        api, ingest, db, other, subscribe):
+    asked = Asked(api, subscribe())
+    until(lambda: rows(db) == 1, "it is asked for")
+    other.execute("LOCK TABLE postrider.subscription_test IN ACCESS EXCLUSIVE MODE")
+    until(lambda: waiting(db), "ingest looks")
+    ingest.kill(signal.SIGTERM)
+    until(lambda: "stopping" in ingest.log(), "it is stopping")
+    other.rollback()
+    asked.end().expect(503)
+    assert ingest.wait() == 0
 
 
 def test_a_dispatcher_that_stops_does_not_wait_for_it(
