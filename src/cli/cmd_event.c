@@ -292,14 +292,11 @@ add_delivery(struct out *out, const struct pg_rows *rows, int row)
 {
 	int status = pg_column(rows, "status");
 
-	out_id(out, "id",
-	    pg_get_bigint(rows, row, pg_column(rows, "delivery_id")));
+	out_id(out, "id", pg_read_bigint(rows, row, "delivery_id"));
 	out_id(out, "subscription_id",
-	    pg_get_bigint(rows, row, pg_column(rows, "subscription_id")));
-	out_text(
-	    out, "state", pg_get_text(rows, row, pg_column(rows, "state")));
-	out_number(out, "attempts",
-	    pg_get_int(rows, row, pg_column(rows, "attempts")));
+	    pg_read_bigint(rows, row, "subscription_id"));
+	out_text(out, "state", pg_read_text(rows, row, "state"));
+	out_number(out, "attempts", pg_read_int(rows, row, "attempts"));
 	if (pg_is_null(rows, row, status))
 		out_text(out, "status", NULL);
 	else
@@ -323,21 +320,16 @@ print_event(
     const struct call *call, const struct pg_rows *rows, struct err *err)
 {
 	bool is_json = command_value(call, "json") != NULL;
-	int asset = pg_column(rows, "asset");
 	struct out event, deliveries;
 
 	out_init(&event, OUT_RECORD, is_json);
 	out_init(&deliveries, OUT_LIST, is_json);
 	add_deliveries(&deliveries, rows);
-	out_text(
-	    &event, "id", pg_get_text(rows, 0, pg_column(rows, "event_id")));
-	out_text(&event, "type", pg_get_text(rows, 0, pg_column(rows, "type")));
-	out_text(&event, "asset",
-	    pg_is_null(rows, 0, asset) ? NULL : pg_get_text(rows, 0, asset));
-	out_time(&event, "accepted_at",
-	    pg_get_bigint(rows, 0, pg_column(rows, "accepted_at")));
-	out_number(
-	    &event, "fan_out", pg_get_int(rows, 0, pg_column(rows, "fan_out")));
+	out_text(&event, "id", pg_read_text(rows, 0, "event_id"));
+	out_text(&event, "type", pg_read_text(rows, 0, "type"));
+	out_text(&event, "asset", pg_read_text_or_null(rows, 0, "asset"));
+	out_time(&event, "accepted_at", pg_read_time(rows, 0, "accepted_at"));
+	out_number(&event, "fan_out", pg_read_int(rows, 0, "fan_out"));
 	if (is_json)
 		out_list(&event, "deliveries", &deliveries);
 	out_end(&event);

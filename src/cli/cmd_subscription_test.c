@@ -43,10 +43,7 @@ ask(struct pg *pg, struct subscription_test_asked *asked, struct err *err)
 static void
 add_text(struct out *out, const struct pg_rows *rows, const char *name)
 {
-	int column = pg_column(rows, name);
-
-	out_text(out, name,
-	    pg_is_null(rows, 0, column) ? NULL : pg_get_text(rows, 0, column));
+	out_text(out, name, pg_read_text_or_null(rows, 0, name));
 }
 
 static void
@@ -68,10 +65,8 @@ add(struct out *out, const struct pg_rows *rows, const char *event_id)
 		"wait_us", "receive_us" };
 
 	out_text(out, "event_id", event_id);
-	out_time(out, "started_at",
-	    pg_get_bigint(rows, 0, pg_column(rows, "started_at")));
-	out_number(out, "duration_us",
-	    pg_get_bigint(rows, 0, pg_column(rows, "duration_us")));
+	out_time(out, "started_at", pg_read_time(rows, 0, "started_at"));
+	out_number(out, "duration_us", pg_read_bigint(rows, 0, "duration_us"));
 	add_text(out, rows, "ended");
 	add_number(out, rows, "status", "tried_status");
 	add_text(out, rows, "reason");
