@@ -18,12 +18,12 @@ export class Problem extends Error {
 }
 
 /* There was no answer, or none that can be understood. */
-export class Away extends Error {}
+class Away extends Error {}
 
 /* True if it may pass by itself. */
 export function isAway(error) {
 	return error instanceof Away ||
-	    (error instanceof Problem && error.status >= 500);
+	    (error instanceof Problem && (error.status >= 500 || error.status === 429));
 }
 
 /* path`/v1/events/${id}`: what is put in stays one segment. */

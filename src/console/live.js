@@ -10,62 +10,52 @@ import { seconds, sentence, timeText } from './format.js';
 
 const SLOWEST = 30000;
 
-/* What the page says of its connection. */
-const state = { fresh: null, error: null, next: null, wake: null };
+/* What the page says of its connection: of what fails, since when it is not
+ * fresh, when it is tried again, and what does so at once. */
+let isLive = false;
+const failing = new Map();
 
-function bar() {
-	if (state.error === null)
-		return null;
-	const since = state.fresh === null ? '' :
-	    ` What you see is of ${timeText(state.fresh)}.`;
-	const wait = Math.max(0, Math.ceil((state.next - Date.now()) / 1000));
+function bar({ error, fresh, next, wake }) {
+	const since = fresh === null ? '' : ` What you see is of ${timeText(fresh)}.`;
+	const wait = Math.max(0, Math.ceil((next - Date.now()) / 1000));
 	return h('div', { class: 'stale-bar', role: 'alert' },
 	    h('strong', null, 'Stale.'),
-	    h('span', null, ` ${sentence(state.error)}${since} `),
+	    h('span', null, ` ${sentence(error.message)}${since} `),
 	    /* It counts down: for the eye alone. */
 	    h('span', { 'aria-hidden': 'true' },
 	        wait > 0 ? `Trying again in ${seconds(wait)}. ` : 'Trying now. '),
-	    h('button', { type: 'button', onclick: () => state.wake?.() },
-	        'Try now'));
+	    h('button', { type: 'button', onclick: wake }, 'Try now'));
 }
 
 function show() {
-	document.body.classList.toggle('is-stale', state.error !== null);
-	paint(document.getElementById('stale'), bar());
-	const word = state.error !== null ? 'Stale'
-	    : state.fresh === null ? '' : 'Live';
+	const [first] = failing.values();
+	document.body.classList.toggle('is-stale', first !== undefined);
+	paint(document.getElementById('stale'), first === undefined ? null : bar(first));
+	const word = first !== undefined ? 'Stale' : isLive ? 'Live' : '';
 	paint(document.getElementById('live'), word === '' ? null :
 	    h('span', { class: `live live-${word.toLowerCase()}` }, word));
 }
 
-function sayFresh() {
-	state.fresh = new Date().toISOString();
-	state.error = null;
-	show();
-}
-
-function sayStale(error, next, wake) {
-	Object.assign(state, { error: error.message, next, wake });
-	show();
-}
-
 /* Nothing here is asked again: neither live nor stale. */
 export function sayStill() {
-	Object.assign(state, { fresh: null, error: null });
+	isLive = false;
+	failing.clear();
 	show();
 }
 
-setInterval(() => state.error !== null && show(), 1000);
+setInterval(() => failing.size > 0 && show(), 1000);
 
 /* Wait, and be woken: by its end, by a person, or when the view is left. */
 function rest(ms, signal, onWake) {
 	return new Promise((resolve) => {
-		const timer = setTimeout(resolve, ms);
-		signal.addEventListener('abort', resolve, { once: true });
-		onWake(() => {
+		const end = () => {
 			clearTimeout(timer);
+			signal.removeEventListener('abort', end);
 			resolve();
-		});
+		};
+		const timer = setTimeout(end, ms);
+		signal.addEventListener('abort', end);
+		onWake(end);
 	});
 }
 
@@ -81,31 +71,43 @@ function untilSeen(signal) {
 
 /* Run `work` every `every` milliseconds (a number, or a function that says how
  * long) until `signal` aborts.  What it throws that will not pass by itself ends
- * it, and is thrown on.  Returns when it has ended.  `again` of the result of
- * poll.start() asks at once: after a change that a person made. */
+ * it, and is what `done` rejects with.  `again` asks at once: after a change that a
+ * person made. */
 export function poll(signal, every, work) {
+	let isAsked = false;
 	let wake = () => {};
+	const again = () => {
+		isAsked = true;
+		wake();
+	};
 	const run = async () => {
+		let fresh = null;
 		let wait = 0;
 		while (!signal.aborted) {
-			const usual = typeof every === 'function' ? every() : every;
+			isAsked = false;
 			try {
 				await work(signal);
 				if (signal.aborted)
 					return;
-				wait = usual;
-				sayFresh();
+				wait = typeof every === 'function' ? every() : every;
+				fresh = new Date().toISOString();
+				isLive = true;
+				failing.delete(work);
 			} catch (error) {
 				if (signal.aborted)
 					return;
 				if (!isAway(error))
 					throw error;
 				wait = Math.min(SLOWEST, Math.max(1000, wait * 2));
-				sayStale(error, Date.now() + wait, () => wake());
+				failing.set(work, { error, fresh, next: Date.now() + wait,
+					wake: again });
 			}
-			await rest(wait, signal, (f) => { wake = f; });
+			show();
+			/* What was asked for meanwhile may not be in the answer. */
+			if (!isAsked)
+				await rest(wait, signal, (f) => { wake = f; });
 			await untilSeen(signal);
 		}
 	};
-	return { done: run(), again: () => wake() };
+	return { done: run(), again };
 }

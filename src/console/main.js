@@ -65,7 +65,7 @@ function makePlace(found, signal) {
 		title(text) {
 			document.title = `${text} · Postrider`;
 		},
-		/* Ask again and again, and show what ends that. */
+		/* Ask again and again, and show what ends that, and all of the view. */
 		live(every, work) {
 			const polling = poll(signal, every, work);
 			polling.done.catch((error) => this.fail(error));
@@ -74,6 +74,8 @@ function makePlace(found, signal) {
 		fail(error) {
 			if (signal.aborted)
 				return;
+			leave.abort();
+			sayStill();
 			paint(root, crumbs([found.name]), heading(found.name),
 			    failed(error, isAway(error) ? show : null));
 		},
@@ -135,7 +137,7 @@ async function show() {
 	}
 	showFrame(found.pattern);
 	await openView(found, signal);
-	if (isNew && !signal.aborted) {
+	if (isNew && signal === leave.signal) {
 		scrollTo(0, 0);
 		root.querySelector('h1')?.focus({ preventScroll: true });
 	}
@@ -144,6 +146,7 @@ async function show() {
 whenRefused((problem) => {
 	session.forget();
 	leave.abort();
+	leave = new AbortController();
 	shown = { pattern: null, params: '' };
 	showFrame('');
 	sayStill();

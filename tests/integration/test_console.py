@@ -181,3 +181,32 @@ def test_who_may_not_is_told_so(console, cli, tenant, api, endpoint):
     console.sign_in(make_key(cli, "viewer", tenant), f"#/subscriptions/{made['id']}/edit")
     console.sees("Not for this key")
     assert all("403" in said for said in console.complaints())
+
+
+def test_what_is_gone_is_not_called_live(console, api, endpoint):
+    made = api.subscribe(endpoint.url)
+    console.sign_in(api.key, f"#/subscriptions/{made['id']}")
+    console.sees("Live", selector="#live")
+    api.delete(f"/v1/subscriptions/{made['id']}").expect(204)
+    console.sees("Not found")
+    console.misses("Live", selector="#live")
+    assert all("404" in said for said in console.complaints())
+
+
+def test_what_is_stale_stays_so_while_something_else_is_fresh(console, api):
+    console.sign_in(api.key)
+    console.sees("Backlog")
+    shown = "return document.querySelector('#view > .hint time')?.dateTime"
+    console.driver.execute_script("""window.real = window.fetch;
+        window.fetch = (where, what) => String(where).includes('/history') ?
+            Promise.resolve(new Response('{"detail":"too many"}', { status: 429 })) :
+            real(where, what);""")
+    console.press("Last day")
+    console.sees("Stale. Too many.")
+    before = console.driver.execute_script(shown)
+    until(lambda: console.driver.execute_script(shown) != before, "all else is fresh")
+    assert "Stale." in console.text("body")
+    console.driver.execute_script("window.fetch = window.real")
+    console.press("Try now")
+    console.misses("Stale.")
+    console.sees("Live", selector="#live")
