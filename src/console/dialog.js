@@ -27,9 +27,16 @@ export function tell(text, tone = 'ok') {
 export function ask({ title, lines, fields = [], action, danger = false, run }) {
 	return new Promise((resolve) => {
 		let isDone = false;
+		let isRunning = false;
 		const body = h('div', { class: 'dialog-body' });
 		const dialog = h('dialog', { 'aria-labelledby': 'dialog-title',
+			/* Not before it is known what came of it: it may be a secret. */
+			oncancel: (event) => isRunning && event.preventDefault(),
 			onclose: () => {
+				if (isRunning) {
+					dialog.showModal();
+					return;
+				}
 				dialog.remove();
 				resolve(isDone);
 			} }, body);
@@ -40,13 +47,14 @@ export function ask({ title, lines, fields = [], action, danger = false, run }) 
 		const wrong = h('div');
 		const submit = async (event) => {
 			event.preventDefault();
-			confirm.disabled = true;
+			isRunning = cancel.disabled = confirm.disabled = true;
 			try {
 				const result = await run(new FormData(event.target));
+				isRunning = false;
 				isDone = true;
 				finish(dialog, body, title, result);
 			} catch (error) {
-				confirm.disabled = false;
+				isRunning = cancel.disabled = confirm.disabled = false;
 				paint(wrong, failed(error));
 				showAt(event.target, error);
 			}

@@ -5,7 +5,7 @@ import { Problem, call } from './api.js';
 import { to } from './router.js';
 import { mayPost } from './session.js';
 import { plural } from './format.js';
-import { empty, failed, field, heading, input, link, textarea } from './ui.js';
+import { empty, failed, field, heading, input, link, submitter, textarea } from './ui.js';
 
 const EXAMPLE = `{
   "bar": 4.20,
@@ -78,9 +78,7 @@ export async function open(place) {
 		return;
 	}
 	const show = (outcome) => place.paint(view(submit, outcome));
-	const submit = async (event) => {
-		event.preventDefault();
-		const form = new FormData(event.currentTarget);
+	const submit = submitter(async (form) => {
 		const wrong = checkData(form.get('data'));
 		try {
 			if (wrong !== null)
@@ -90,6 +88,6 @@ export async function open(place) {
 			show({ error });
 			document.querySelector('[aria-invalid]')?.focus();
 		}
-	};
+	});
 	show({});
 }

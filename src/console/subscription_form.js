@@ -6,7 +6,7 @@ import { go, to } from './router.js';
 import { isAdmin } from './session.js';
 import { tell } from './dialog.js';
 import { crumbs, empty, failed, field, heading, input, link, loading, select,
-	textarea } from './ui.js';
+	submitter, textarea } from './ui.js';
 import { shownOnce } from './subscription_actions.js';
 
 const FRESH = { url: '', event_types: ['*'], filter: null, ordering: 'asset', on_dead: 'skip',
@@ -171,9 +171,8 @@ export async function open(place) {
 	place.paint(heading(place.name), loading());
 	const { body: s, etag } = isNew ? { body: FRESH } :
 	    await call('GET', path`/v1/subscriptions/${id}`, { signal: place.signal });
-	const submit = async (event) => {
-		event.preventDefault();
-		const fields = read(new FormData(event.currentTarget));
+	const submit = submitter(async (form) => {
+		const fields = read(form);
 		try {
 			if (isNew) {
 				place.paint(made((await call('POST', '/v1/subscriptions',
@@ -192,6 +191,6 @@ export async function open(place) {
 			place.paint(view(s, isNew, submit, error));
 			document.querySelector('[aria-invalid]')?.focus();
 		}
-	};
+	});
 	place.paint(view(s, isNew, submit));
 }

@@ -106,10 +106,6 @@ export function link(text, href, more = {}) {
 	return h('a', { href, ...more }, text);
 }
 
-export function mono(text) {
-	return h('code', null, text);
-}
-
 /* A button that puts a text on the clipboard. */
 export function copier(text, what) {
 	return h('button', { type: 'button', class: 'small', 'aria-label': `Copy ${what}`,
@@ -150,6 +146,22 @@ function headCell(column, sorting) {
 
 /* -- forms -- */
 
+/* A form's handler: `run` gets what was entered, and not twice at once. */
+export function submitter(run) {
+	let isRunning = false;
+	return async (event) => {
+		event.preventDefault();
+		if (isRunning)
+			return;
+		isRunning = true;
+		try {
+			await run(new FormData(event.currentTarget));
+		} finally {
+			isRunning = false;
+		}
+	};
+}
+
 /* A labelled control; `control` makes it of the attributes that tie the two. */
 export function field(name, label, control, { hint, error } = {}) {
 	const id = `field-${name}`;
@@ -164,6 +176,11 @@ export function field(name, label, control, { hint, error } = {}) {
 	        'aria-describedby': notes.length > 0 ?
 	            notes.map((note) => note.id).join(' ') : null }),
 	    ...notes);
+}
+
+/* For a link in a form: what was entered and not shown yet goes, too. */
+export function resetForm(event) {
+	event.currentTarget.closest('form').reset();
 }
 
 export function select(value, options, more = {}) {
