@@ -8,12 +8,11 @@ import { isAdmin } from './session.js';
 import { ago, count, distance, plural, time } from './format.js';
 import { badge, crumbs, empty, field, heading, input, link, section, table } from './ui.js';
 import { listAll } from './subscriptions.js';
-import { deliveryColumns, page } from './deliveries.js';
+import { MOST_AT_ONCE, deliveryColumns, page } from './deliveries.js';
 import { discard, retry } from './delivery.js';
 
 const SHOWN = 50;
 const STOP = 100;
-const MOST_AT_ONCE = 12;
 
 function lookup(asset) {
 	const submit = (event) => {

@@ -4,7 +4,7 @@ import { h } from './dom.js';
 import { get, query } from './api.js';
 import { filter, to } from './router.js';
 import { fromLocal, time, toLocal } from './format.js';
-import { empty, field, heading, input, link, loading, table } from './ui.js';
+import { empty, field, heading, input, link, loading, resetForm, table } from './ui.js';
 
 const TEXTS = [['tenant', 'Tenant'], ['actor', 'Actor'], ['action', 'Action'],
 	['subject', 'Subject']];
@@ -22,7 +22,7 @@ function filters(asked) {
 	        input(toLocal(asked.get(name)), { type: 'datetime-local', step: '1' }))),
 	    h('div', { class: 'actions' },
 	        h('button', { type: 'submit', class: 'primary' }, 'Show'),
-	        link('Clear', to(['audit']))));
+	        link('Clear', to(['audit']), { onclick: resetForm })));
 }
 
 function narrow(asked, name, value) {

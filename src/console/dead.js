@@ -87,8 +87,7 @@ function askRetrySpan(subscription) {
 		fields: [moment('since', 'Since', 'empty: from the first on'),
 			moment('until', 'Until', 'empty: until now'),
 			field('rate_per_second', 'At most so many a second', input('',
-			    { type: 'number', min: '1', max: '99999' }),
-			{ hint: 'empty: as fast as they are taken' })],
+			    { type: 'number', min: '1', max: '10000' }), { hint: 'empty: 100' })],
 		run: async (form) => {
 			const body = { since: fromLocal(form.get('since')),
 				until: fromLocal(form.get('until')),

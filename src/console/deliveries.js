@@ -3,14 +3,15 @@
 import { h } from './dom.js';
 import { get, path, query } from './api.js';
 import { filter, to } from './router.js';
+import { mayPost } from './session.js';
 import { count, fromLocal, time, toLocal } from './format.js';
-import { badge, empty, field, heading, input, link, loading, outcome, select,
-	table } from './ui.js';
+import { badge, empty, field, heading, input, link, loading, outcome, resetForm,
+	select, table } from './ui.js';
 import { listAll } from './subscriptions.js';
 
 const PAGE = 50;
 /* All subscriptions at once: a question each, so not for many. */
-const MOST_AT_ONCE = 12;
+export const MOST_AT_ONCE = 12;
 const STATES = ['pending', 'delivering', 'retrying', 'delivered', 'dead', 'cancelled'];
 const ASKED = ['state', 'type', 'asset', 'event', 'since', 'until'];
 
@@ -56,7 +57,7 @@ function filters(asked, subscriptions) {
 	    moment('since', 'Accepted since'), moment('until', 'Accepted before'),
 	    h('div', { class: 'actions' },
 	        h('button', { type: 'submit', class: 'primary' }, 'Show'),
-	        link('Clear', to(['deliveries']))));
+	        link('Clear', to(['deliveries']), { onclick: resetForm })));
 }
 
 export function deliveryColumns(urls) {
@@ -98,7 +99,8 @@ function nothing(asked, next) {
 		return empty('None among those that were looked at',
 		    'The log goes on further back: choose Older to look on.');
 	return empty([...asked.keys()].length > 0 ? 'None fits these filters' :
-	    'Nothing was delivered yet', link('Send an event', to(['submit'])));
+	    'Nothing was delivered yet',
+	mayPost() ? link('Send an event', to(['submit'])) : null);
 }
 
 export async function open(place) {
@@ -109,9 +111,9 @@ export async function open(place) {
 		place.paint(heading('Deliveries'), loading());
 	const { all } = await listAll(place.signal);
 	const urls = new Map(all.map((s) => [s.id, s.url]));
-	const top = [heading('Deliveries'), filters(asked, all)];
+	const top = () => [heading('Deliveries'), filters(asked, all)];
 	if (chosen === '' && all.length > MOST_AT_ONCE) {
-		place.paint(top, empty('Choose a subscription',
+		place.paint(top(), empty('Choose a subscription',
 		    `There are ${count(all.length)}: their logs are shown one at a time.`));
 		return;
 	}
@@ -119,7 +121,7 @@ export async function open(place) {
 	const wanted = Object.fromEntries(ASKED.map((name) => [name, asked.get(name)]));
 	place.live(asked.get('after') ? 30000 : 4000, async (signal) => {
 		const found = await page(ids, wanted, asked.get('after'), signal);
-		place.paint(top, found.shown.length === 0 ? nothing(asked, found.next) :
+		place.paint(top(), found.shown.length === 0 ? nothing(asked, found.next) :
 		    h('div', { class: 'panel table-wrap is-flat' }, table('Deliveries',
 		        deliveryColumns(urls), found.shown, { key: (d) => d.id })),
 		pager(asked, found));

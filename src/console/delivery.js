@@ -10,7 +10,7 @@ import { count, distance, plural, time } from './format.js';
 import { badge, crumbs, facts, heading, link, loading, section } from './ui.js';
 import { attempt } from './attempt.js';
 
-const DONE = new Set(['delivered', 'dead', 'cancelled']);
+export const DONE = new Set(['delivered', 'dead', 'cancelled']);
 
 const WHY = {
 	ready: 'It can be sent, and is about to be.',

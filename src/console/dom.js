@@ -82,7 +82,12 @@ function isAlike(old, fresh) {
 /* The attributes that a person changes are theirs. */
 const PEOPLES = new Set(['open']);
 
+/* What a person entered stays, until the view itself says something else. */
 function updateAttributes(old, fresh) {
+	const isNewValue = old.nodeName === 'INPUT' &&
+	    old.getAttribute('value') !== fresh.getAttribute('value');
+	const isNewChoice = old.nodeName === 'OPTION' &&
+	    old.hasAttribute('selected') !== fresh.hasAttribute('selected');
 	for (const { name } of [...old.attributes])
 		if (!fresh.hasAttribute(name) && !PEOPLES.has(name))
 			old.removeAttribute(name);
@@ -91,6 +96,10 @@ function updateAttributes(old, fresh) {
 			old.setAttribute(name, value);
 	if (old.type === 'checkbox')
 		old.checked = fresh.checked;
+	else if (isNewValue)
+		old.value = fresh.value;
+	if (isNewChoice)
+		old.selected = fresh.selected;
 	const before = handlers.get(old) ?? {};
 	const after = handlers.get(fresh) ?? {};
 	for (const name of Object.keys(before))

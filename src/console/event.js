@@ -7,8 +7,7 @@ import { isAdmin, mayRead } from './session.js';
 import { count, plural, time } from './format.js';
 import { badge, copier, crumbs, empty, facts, failed, heading, link, loading, outcome, section,
 	table } from './ui.js';
-
-const DONE = new Set(['delivered', 'dead', 'cancelled']);
+import { DONE } from './delivery.js';
 
 const COLUMNS = [
 	{ name: 'Delivery', cell: (d) => mayRead() ? link(d.id,
@@ -26,7 +25,7 @@ function payload(id) {
 	const show = async (event) => {
 		const details = event.currentTarget;
 		const box = details.querySelector('.payload');
-		if (!details.open || box.childNodes.length > 0)
+		if (!details.open || box.querySelector('pre') !== null)
 			return;
 		try {
 			const text = await getText(path`/v1/events/${id}/payload`);

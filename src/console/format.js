@@ -96,7 +96,7 @@ export function tickText(date, withDay) {
 	return withDay ? day.format(date) : minute.format(date);
 }
 
-export function utcText(iso) {
+function utcText(iso) {
 	return `${iso.replace('T', ' ').replace('Z', '')} UTC`;
 }
 

@@ -34,7 +34,7 @@ function makeCharts(seconds) {
 }
 
 /* The charts of a view at `segments`; start() begins to ask.  `asked` narrows what
- * is asked for, and `found` is the view's own query. */
+ * is asked for. */
 export function historyCharts(place, segments, asked) {
 	const span = place.query.get('span') === 'day' ? 'day' : 'hour';
 	let width = 60;

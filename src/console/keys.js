@@ -2,12 +2,13 @@
 
 import { h } from './dom.js';
 import { call, get, path, query } from './api.js';
-import { filter, to } from './router.js';
+import { to } from './router.js';
 import { me } from './session.js';
 import { ask } from './dialog.js';
 import { ago, fromLocal, time } from './format.js';
 import { badge, empty, field, heading, input, link, loading, select, table } from './ui.js';
 import { shownOnce } from './subscription_actions.js';
+import { tenantPicker } from './tenants.js';
 
 const ROLES = [['publisher', 'publisher: posts events'],
 	['viewer', 'viewer: reads all of its tenant'],
@@ -77,18 +78,14 @@ export async function open(place) {
 	const after = place.query.get('after');
 
 	place.paint(heading('Keys'), loading());
-	const { tenants } = await get('/v1/tenants?limit=200', place.signal);
+	const picker = await tenantPicker(place, ['keys'], tenant);
 	const polling = place.live(15000, async (signal) => {
 		const again = () => polling.again();
 		const { keys, next_after: next } = await get(
 		    `/v1/keys${query({ tenant, limit: 100, after })}`, signal);
 		place.paint(heading('Keys', h('button', { type: 'button', class: 'primary',
 			onclick: () => create(tenant, again) }, 'New key')),
-		h('form', { class: 'filters', onsubmit: (event) => event.preventDefault(),
-			onchange: (event) => filter(['keys'], { tenant: event.target.value }) },
-		field('tenant', 'Tenant', select(tenant, [['', 'all'],
-			...tenants.map(({ name }) => [name, name])]))),
-		keys.length === 0 ? empty('No key here') : h('div', { class: 'panel table-wrap' },
+		picker(), keys.length === 0 ? empty('No key here') : h('div', { class: 'panel table-wrap' },
 		    table('Keys', columns(again), keys, { key: (k) => k.id })),
 		next ? link('More', to(['keys'], { tenant, after: next }),
 		    { class: 'button small' }) : null);

@@ -2,12 +2,13 @@
 
 import { h } from './dom.js';
 import { get, query } from './api.js';
-import { filter, to } from './router.js';
-import { isOperator } from './session.js';
+import { to } from './router.js';
+import { isAdmin, isOperator } from './session.js';
 import { count, milliseconds, number, percent, seconds, time } from './format.js';
-import { badge, empty, field, heading, link, loading, section, select, table } from './ui.js';
+import { badge, empty, heading, link, loading, section, table } from './ui.js';
 import { stateBadges, waitingText } from './subscriptions.js';
 import { historyCharts } from './history.js';
+import { tenantPicker } from './tenants.js';
 
 const STOP = 10000;
 
@@ -72,33 +73,26 @@ const COLUMNS = [
 
 function endpoints(state) {
 	if (state.endpoints.length === 0)
-		return empty('No subscription yet', isOperator() ? null :
-		    link('Register an endpoint', to(['subscriptions', 'new'])));
+		return empty('No subscription yet', isAdmin() ?
+		    link('Register an endpoint', to(['subscriptions', 'new'])) : null);
 	return section('Endpoints, most trouble first',
 	    h('div', { class: 'table-wrap' }, table('Endpoints, most trouble first', COLUMNS,
 	        state.endpoints, { key: (e) => e.subscription_id })),
-	    state.more && !isOperator() ? h('p', { class: 'hint' }, 'These are the first ten. ',
-	        link('All subscriptions', to(['subscriptions']))) : null);
-}
-
-function tenantPicker(tenants, chosen) {
-	return h('form', { class: 'filters', onsubmit: (event) => event.preventDefault(),
-		onchange: (event) => filter([''], { tenant: event.target.value }) },
-	field('tenant', 'Tenant', select(chosen, [['', 'all tenants'],
-		...tenants.map(({ name }) => [name, name])])));
+	    h('p', { class: 'hint' }, state.more ? 'These are the first ten. ' : null,
+	        isOperator() ? 'To open one takes a key of its tenant, as admin or viewer.' :
+	            link('All subscriptions', to(['subscriptions']))));
 }
 
 export async function open(place) {
 	const tenant = isOperator() ? place.query.get('tenant') ?? '' : '';
 	const charts = historyCharts(place, [''], { tenant });
-	const tenants = isOperator() ?
-	    (await get('/v1/tenants?limit=200', place.signal)).tenants : [];
+	const picker = isOperator() ? await tenantPicker(place, [''], tenant) : () => null;
 
 	place.paint(heading('Overview'), loading('Waiting for the server'));
 	place.live(3000, async (signal) => {
 		const state = await get(`/v1/state${query({ limit: 10, tenant })}`, signal);
 		place.paint(heading('Overview'),
-		    isOperator() ? tenantPicker(tenants, tenant) : null,
+		    picker(),
 		    tiles(state), charts.node, endpoints(state),
 		    h('p', { class: 'hint' }, 'As of ', time(state.at),
 		        ' by the database’s clock. Rates are of the last minute or two.'));

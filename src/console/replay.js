@@ -50,8 +50,7 @@ function view(job, again) {
 		        'none'],
 		    ['Since', job.since ? time(job.since) : 'the beginning'],
 		    ['Until', time(job.until)],
-		    ['Rate', job.rate_per_second > 0 ? `${job.rate_per_second} a second` :
-		        'no limit'],
+		    ['Rate, at most', `${count(job.rate_per_second)} a second`],
 		    ['Asked for by', job.created_by], ['Begun', time(job.created_at)],
 		    ['Finished', job.finished_at ? time(job.finished_at) : 'not yet'])),
 		h('p', null, link('Its dead letters', to(['dead'],

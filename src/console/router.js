@@ -4,6 +4,8 @@
  * another person to the same sight and the back button works: nothing of it goes
  * to the server's log. */
 
+import { query as queryOf } from './api.js';
+
 /* Pattern, the module that shows it, what it is called. */
 const ROUTES = [
 	['/', './overview.js', 'Overview'],
@@ -65,10 +67,7 @@ export function find(fragment) {
 
 /* A link to a place: to(['subscriptions', id], { state: 'dead' }). */
 export function to(segments, query = {}) {
-	const set = Object.entries(query).filter(
-	    ([, value]) => value !== undefined && value !== null && value !== '');
-	const path = segments.map((each) => encodeURIComponent(each)).join('/');
-	return `#/${path}${set.length > 0 ? `?${new URLSearchParams(set)}` : ''}`;
+	return `#/${segments.map(encodeURIComponent).join('/')}${queryOf(query)}`;
 }
 
 export function go(where) {

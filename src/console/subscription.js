@@ -5,7 +5,7 @@ import { get, path, query } from './api.js';
 import { to } from './router.js';
 import { isAdmin } from './session.js';
 import { ago, count, distance, milliseconds, percent, plural, seconds, time } from './format.js';
-import { badge, crumbs, empty, facts, heading, link, loading, section, table } from './ui.js';
+import { badge, crumbs, facts, heading, link, loading, section, table } from './ui.js';
 import { stateBadges, waitingText } from './subscriptions.js';
 import { actions } from './subscription_actions.js';
 import { historyCharts } from './history.js';
@@ -79,9 +79,11 @@ function settings(s) {
 }
 
 /* The heads that others wait behind: what is tried again, and what holds. */
-function blocked(s, heads) {
+function blocked(s, heads, isAll) {
 	return section('What others wait behind', heads.length === 0 ?
-	    h('p', { class: 'soft' }, 'No lane is blocked by a delivery that failed.') :
+	    h('p', { class: 'soft' }, isAll ? 'No lane is blocked by a delivery that failed.' :
+	        'None of its latest deliveries failed and blocks a lane; earlier ones were ' +
+	        'not looked at.') :
 	    table('Deliveries that block their lanes', [
 	        { name: 'Asset', class: 'long', cell: (d) => d.asset === null ? '–' :
 	            link(d.asset, to(['assets', d.asset])) },
@@ -105,7 +107,8 @@ async function load(id, signal) {
 		get(`${where}/replays`, signal)]);
 	return { s, replays, now: state.endpoints.find((each) =>
 	    each.subscription_id === id),
-	heads: [...retrying.deliveries, ...dead.deliveries] };
+	heads: [...retrying.deliveries, ...dead.deliveries],
+	isAll: retrying.next_after === null };
 }
 
 export async function open(place) {
@@ -114,7 +117,7 @@ export async function open(place) {
 
 	place.paint(heading('Subscription'), loading());
 	const polling = place.live(5000, async (signal) => {
-		const { s, now, heads, replays } = await load(id, signal);
+		const { s, now, heads, isAll, replays } = await load(id, signal);
 		place.title(s.url);
 		place.paint(
 		    crumbs(['Subscriptions', to(['subscriptions'])], [s.url]),
@@ -124,7 +127,7 @@ export async function open(place) {
 		        s.state_reason ? h('span', { class: 'soft' }, s.state_reason) : null,
 		        link('Its deliveries', to(['deliveries'], { subscription: id })),
 		        link('Its dead letters', to(['dead'], { subscription: id }))),
-		    health(s, now), blocked(s, heads), charts.node,
+		    health(s, now), blocked(s, heads, isAll), charts.node,
 		    replays.length > 0 ? section('Replays', jobTable(replays)) : null,
 		    settings(s));
 	});

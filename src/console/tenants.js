@@ -2,10 +2,22 @@
 
 import { h } from './dom.js';
 import { call, get, query } from './api.js';
-import { to } from './router.js';
+import { filter, to } from './router.js';
 import { ask } from './dialog.js';
 import { time } from './format.js';
-import { empty, field, heading, input, link, loading, table } from './ui.js';
+import { empty, field, heading, input, link, loading, select, table } from './ui.js';
+
+/* Makes the form by which a view at `segments` is narrowed to a tenant. */
+export async function tenantPicker(place, segments, chosen) {
+	const { tenants } = await get('/v1/tenants?limit=200', place.signal);
+	/* The one that is shown may be beyond them. */
+	const names = new Set([...tenants.map(({ name }) => name), chosen]);
+	names.delete('');
+	return () => h('form', { class: 'filters', onsubmit: (event) => event.preventDefault(),
+		onchange: (event) => filter(segments, { tenant: event.target.value }) },
+	field('tenant', 'Tenant', select(chosen, [['', 'all tenants'],
+		...[...names].map((name) => [name, name])])));
+}
 
 function create(again) {
 	return ask({ title: 'New tenant', action: 'Make it',

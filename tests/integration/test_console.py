@@ -84,7 +84,14 @@ def test_a_payload_is_shown_to_who_may_see_it_byte_for_byte(console, api, cli, t
     data = b'{"type":"t","id":"e1","data":{"n":1.0,"big":123456789012345678901234567890}}'
     api.post("/v1/events", data).expect(202)
     console.sign_in(api.key, "#/events/e1")
+    console.sees("Show what is sent")
+    console.driver.execute_script(
+        "window.real = window.fetch; window.fetch = () => Promise.reject();")
     console.press("Show what is sent")
+    console.sees("The server cannot be reached", selector=".payload")
+    console.driver.execute_script("window.fetch = window.real")
+    for _ in range(2):  # closed, and opened again
+        console.press("Show what is sent")
     console.sees('{"n":1.0,"big":123456789012345678901234567890}')
     console.press("Forget key")
     console.sign_in(make_key(cli, "viewer", tenant), "#/events/e1")
@@ -180,7 +187,80 @@ def test_who_may_not_is_told_so(console, cli, tenant, api, endpoint):
     console.press("Forget key")
     console.sign_in(make_key(cli, "viewer", tenant), f"#/subscriptions/{made['id']}/edit")
     console.sees("Not for this key")
+    console.press("Forget key")
+    console.sign_in(make_key(cli, "operator", None))
+    console.sees(endpoint.url, "To open one takes a key of its tenant")
+    assert not console.find_all("#view .grid a")
+    console.go(f"#/subscriptions/{made['id']}")
+    console.sees("Not for this key", "the role operator")
     assert all("403" in said for said in console.complaints())
+
+
+def field(console, name):
+    return console.driver.execute_script(
+        "return document.getElementById(arguments[0]).value", f"field-{name}")
+
+
+def test_filters_say_what_is_asked_for(console, api):
+    console.sign_in(api.key, "#/deliveries")
+    console.fill("Type", "order.paid")
+    console.choose("State", "dead")
+    console.press("Show")
+    until(lambda: "type=order.paid" in console.driver.current_url, "it is asked for")
+    console.fill("Asset", "never asked for")
+    console.press("Clear")
+    for name in ("type", "state", "asset"):
+        until(lambda name=name: field(console, name) == "", f"{name} is empty")
+    console.driver.back()
+    until(lambda: field(console, "type") == "order.paid", "the type is back")
+    assert field(console, "state") == "dead"
+
+
+def test_the_tenant_that_is_shown_is_said_however_many_there_are(console, cli, db):
+    db.execute("INSERT INTO postrider.tenant (name)"
+               " SELECT 't' || n FROM generate_series(1, 201) n")
+    console.sign_in(make_key(cli, "operator", None), "#/keys?tenant=t201")
+    console.sees("No key here")
+    assert field(console, "tenant") == "t201"
+    console.go("#/?tenant=t201")
+    console.sees("No subscription yet")
+    assert field(console, "tenant") == "t201"
+
+
+HOLD = """const real = window.fetch;
+const held = [];
+window.release = () => held.forEach((go) => go());
+window.fetch = (where, what) => what.method !== 'POST' ? real(where, what) :
+    new Promise((go) => held.push(go)).then(() => real(where, what));"""
+
+
+def test_a_secret_is_shown_whatever_is_pressed_meanwhile(console, api, endpoint):
+    made = api.subscribe(endpoint.url)
+    console.sign_in(api.key, f"#/subscriptions/{made['id']}")
+    console.press("Rotate secret")
+    console.driver.execute_script(HOLD)
+    console.press("Rotate")
+    for _ in range(3):
+        console.driver.execute_script("document.querySelector('dialog').close()")
+        until(lambda: console.find_all("dialog[open]"), "it is asked for still")
+    console.driver.execute_script("release()")
+    console.sees("The secret, shown this once", selector="dialog")
+    console.press("Close")
+    until(lambda: not console.find_all("dialog"), "it is closed")
+
+
+def test_an_event_is_sent_once_however_often_the_button_is_pressed(console, api, db):
+    console.sign_in(api.key, "#/submit")
+    console.sees("Send an event", selector="h1")
+    console.driver.execute_script(HOLD)
+    console.press("Send")
+    console.press("Send")
+    console.driver.execute_script("release()")
+    console.sees("Accepted")
+    assert db.value("SELECT count(*) FROM postrider.event") == 1
+    console.driver.execute_script("window.fetch = (where, what) => Promise.reject()")
+    console.press("Send")
+    console.sees("Postrider does not answer")
 
 
 def test_what_is_gone_is_not_called_live(console, api, endpoint):
