@@ -30,13 +30,10 @@ export function ask({ title, lines, fields = [], action, danger = false, run }) 
 		let isRunning = false;
 		const body = h('div', { class: 'dialog-body' });
 		const dialog = h('dialog', { 'aria-labelledby': 'dialog-title',
-			/* Not before it is known what came of it: it may be a secret. */
-			oncancel: (event) => isRunning && event.preventDefault(),
 			onclose: () => {
-				if (isRunning) {
-					dialog.showModal();
+				/* It comes back with what came of it, which may be a secret. */
+				if (isRunning)
 					return;
-				}
 				dialog.remove();
 				resolve(isDone);
 			} }, body);
@@ -45,16 +42,21 @@ export function ask({ title, lines, fields = [], action, danger = false, run }) 
 		const confirm = h('button', { type: 'submit',
 			class: danger ? 'danger' : 'primary' }, action);
 		const wrong = h('div');
+		const setRunning = (is) => {
+			isRunning = cancel.disabled = confirm.disabled = is;
+			if (!is && !dialog.open)
+				dialog.showModal();
+		};
 		const submit = async (event) => {
 			event.preventDefault();
-			isRunning = cancel.disabled = confirm.disabled = true;
+			setRunning(true);
 			try {
 				const result = await run(new FormData(event.target));
-				isRunning = false;
+				setRunning(false);
 				isDone = true;
 				finish(dialog, body, title, result);
 			} catch (error) {
-				isRunning = cancel.disabled = confirm.disabled = false;
+				setRunning(false);
 				paint(wrong, failed(error));
 				showAt(event.target, error);
 			}
