@@ -48,8 +48,8 @@ function headersFor(body, etag, type) {
 	return headers;
 }
 
-async function send(method, where, { body, signal, etag }) {
-	const patience = AbortSignal.timeout(PATIENCE);
+async function send(method, where, { body, signal, etag, wait = PATIENCE }) {
+	const patience = AbortSignal.timeout(wait);
 	try {
 		const response = await fetch(new URL(where.slice(1), BASE), {
 			method,
@@ -67,7 +67,7 @@ async function send(method, where, { body, signal, etag }) {
 		if (signal?.aborted)
 			throw error;
 		throw new Away(patience.aborted
-		    ? `no answer within ${PATIENCE / 1000} s`
+		    ? `no answer within ${wait / 1000} s`
 		    : 'the server cannot be reached');
 	}
 }

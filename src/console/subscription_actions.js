@@ -91,13 +91,17 @@ function rotate(s, isKey) {
 		} });
 }
 
+/* Milliseconds, besides the request's own time: a dispatcher takes it first. */
+const TEST_MORE = 30000;
+
 function sendTest(s) {
 	return ask({ title: 'Send a test?', action: 'Send it',
 		lines: [h('code', null, s.url), 'One signed request goes to this endpoint now, ' +
 		    'with a test payload, beside what waits. It changes no delivery.'],
 		run: async () => {
 			const { body } = await call('POST',
-			    `${path`/v1/subscriptions/${s.id}`}/test`);
+			    `${path`/v1/subscriptions/${s.id}`}/test`,
+			    { wait: s.timeout_ms + TEST_MORE });
 			return testResult(body);
 		} });
 }
