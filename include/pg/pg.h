@@ -1,17 +1,18 @@
 /*
  * pg: one connection to PostgreSQL on the loop, in pipeline mode.
  *
- *	          connected      prepared, listening
+ *	          connected       set up, listening
  *	CONNECTING ----> SETTING_UP ----> READY <----> BUSY
  *	     ^                |             |            |
  *	     +--- WAITING <---+-------------+------------+  lost, or too slow
  *	        (backoff)
  *
  * A batch is a list of prepared statements sent in one go.  One batch is in
- * flight at a time: the caller's queue is explicit.  Every statement has been
- * prepared by its name before READY; one that cannot be prepared is
- * ERR_BROKEN.  A batch has a deadline, since libpq has no read timeout; past
- * it the connection is dropped and opened again.
+ * flight at a time: the caller's queue is explicit.  Each statement is prepared
+ * by its name when a connection first calls it, in the same go: a program calls
+ * few of them, and to prepare a hundred takes a third of a second.  One that
+ * cannot be prepared is ERR_BROKEN.  A batch has a deadline, since libpq has no
+ * read timeout; past it the connection is dropped and opened again.
  *
  * Errors of the server become codes by their SQLSTATE: ERR_RETRY for what
  * passes (08, 40, 53, 55P03, 57, 58, a time-out or a standby in class 25),

@@ -50,8 +50,10 @@ begin(struct pg *pg, struct err *err)
 	pg_call(batch, STMT_SCHEMA_VERSION);
 	print_source(source);
 	audit_from_session(batch, source);
-	if (pg_run(pg, batch, &rows, err) != 0)
+	if (pg_run(pg, batch, &rows, err) != 0) {
+		schema_explain(err);
 		return -1;
+	}
 	status = schema_check(rows[0], err);
 	pg_rows_free(rows);
 	return status;

@@ -117,12 +117,39 @@ batch_command(struct pg_batch *batch, const char *name, const char *text)
 	    (struct op){ .kind = OP_COMMAND, .name = name, .text = text });
 }
 
-void
-batch_prepare(struct pg_batch *batch, const struct embedded *statement)
+static bool
+has_prepare(const struct buf *ops, int statement)
 {
-	add_op(batch, (struct op){ .kind = OP_PREPARE,
-			  .name = statement->name,
-			  .text = statement->text });
+	const struct op *op = (const struct op *)(void *)ops->data;
+
+	for (size_t i = 0; i < ops->len / sizeof(*op); i++)
+		if (op[i].kind == OP_PREPARE && op[i].statement == statement)
+			return true;
+	return false;
+}
+
+int
+batch_prepare(struct pg_batch *batch, const bool *prepared)
+{
+	struct buf ops = { 0 };
+
+	for (size_t i = 0; i < batch_count(batch); i++) {
+		const struct op *op = op_at(batch, i);
+		const struct op before = { .kind = OP_PREPARE,
+			.statement = op->statement };
+
+		if (op->kind == OP_CALL && !prepared[op->statement] &&
+		    !has_prepare(&ops, op->statement))
+			buf_add(&ops, &before, sizeof(before));
+		buf_add(&ops, op, sizeof(*op));
+	}
+	if (ops.failed) {
+		buf_fini(&ops);
+		return -1;
+	}
+	buf_fini(&batch->ops);
+	batch->ops = ops;
+	return 0;
 }
 
 static void

@@ -26,9 +26,9 @@ enum op_kind {
 
 struct op {
 	enum op_kind kind;
-	int statement; /* of a call */
+	int statement; /* of a call, or to prepare */
 	const char *name; /* for errors; NULL for a call */
-	const char *text; /* NULL for a call */
+	const char *text; /* NULL for a call, or to prepare */
 	size_t first_param;
 	int nparams;
 };
@@ -67,7 +67,8 @@ const struct param *batch_param(const struct pg_batch *batch, size_t index);
  * must outlive the batch. */
 void batch_command(struct pg_batch *batch, const char *name, const char *text);
 
-/* Prepare a statement under its name. */
-void batch_prepare(struct pg_batch *batch, const struct embedded *statement);
+/* Have each statement that is called, and is not among the `prepared`, prepared
+ * under its name before its first call.  -1 if memory is short. */
+int batch_prepare(struct pg_batch *batch, const bool *prepared);
 
 #endif

@@ -9,8 +9,9 @@
 static const char *
 op_name(const struct flight *flight, const struct op *op)
 {
-	return op->kind == OP_CALL ? flight->statements[op->statement].name
-	                           : op->name;
+	return op->kind == OP_CALL || op->kind == OP_PREPARE
+	           ? flight->statements[op->statement].name
+	           : op->name;
 }
 
 /* Bind a call's parameters, all binary, and ask for a binary answer. */
@@ -37,7 +38,8 @@ send_op(PGconn *conn, const struct flight *flight, const struct op *op)
 		return PQsendQueryPrepared(conn, op_name(flight, op),
 		    op->nparams, values, lengths, formats, 1);
 	case OP_PREPARE:
-		return PQsendPrepare(conn, op->name, op->text, 0, NULL);
+		return PQsendPrepare(conn, op_name(flight, op),
+		    flight->statements[op->statement].text, 0, NULL);
 	case OP_COMMAND:
 	case OP_BEGIN:
 	case OP_COMMIT:
@@ -50,7 +52,7 @@ send_op(PGconn *conn, const struct flight *flight, const struct op *op)
 
 int
 flight_start(struct flight *flight, PGconn *conn, struct pg_batch *batch,
-    const struct embedded *statements, struct err *err)
+    const struct embedded *statements, bool *prepared, struct err *err)
 {
 	bool sent = true;
 
@@ -58,9 +60,10 @@ flight_start(struct flight *flight, PGconn *conn, struct pg_batch *batch,
 	*flight = (struct flight){
 		.batch = batch,
 		.statements = statements,
+		.prepared = prepared,
 		.was_open = PQtransactionStatus(conn) != PQTRANS_IDLE,
 	};
-	if (!batch_failed(batch))
+	if (!batch_failed(batch) && batch_prepare(batch, prepared) == 0)
 		flight->rows = rows_new(batch->ncalls);
 	if (flight->rows == NULL) {
 		flight_fini(flight);
@@ -107,6 +110,8 @@ take_answer(struct flight *flight, const struct op *op, PGresult *result,
 		return out_of_step(why);
 	}
 	flight->has_result = true;
+	if (op->kind == OP_PREPARE)
+		flight->prepared[op->statement] = true;
 	if (op->kind == OP_CALL) {
 		flight->rows[flight->call]->result = result;
 		return FLIGHT_ON;

@@ -16,6 +16,7 @@
 struct flight {
 	struct pg_batch *batch; /* NULL while nothing is in flight */
 	const struct embedded *statements;
+	bool *prepared; /* of those, on this connection */
 	struct pg_rows **rows; /* one a call, ended by NULL */
 	size_t op; /* the one whose answer is awaited */
 	size_t call; /* how many of those before it were calls */
@@ -31,12 +32,13 @@ struct flight {
 enum flight_step { FLIGHT_ON, FLIGHT_LANDED, FLIGHT_LOST };
 
 /*
- * Take over `batch` and hand it to libpq.  Returns -1 if memory is short
+ * Take over `batch` and hand it to libpq; what it calls for the first time on
+ * this connection is prepared, and is kept in `prepared`.  Returns -1 if memory is short
  * before anything was sent: then the batch is freed.  An error while sending
  * is kept in the flight, with is_fatal set: the connection is of no more use.
  */
 int flight_start(struct flight *flight, PGconn *conn, struct pg_batch *batch,
-    const struct embedded *statements, struct err *err);
+    const struct embedded *statements, bool *prepared, struct err *err);
 
 /*
  * Take what PQgetResult() gave, NULL included.  LANDED: the sync came, `failed`

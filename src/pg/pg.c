@@ -49,6 +49,7 @@ struct pg {
 	struct event *out; /* writable, while libpq has bytes to send */
 	struct event *timer; /* the deadline, or the next try to connect */
 
+	bool *prepared; /* which of the statements are, on `conn` */
 	struct flight flight; /* in SETTING_UP, BUSY, ROLLING_BACK */
 	pg_done_fn *done; /* in BUSY, ROLLING_BACK */
 	void *done_arg;
@@ -108,6 +109,7 @@ destroy(struct pg *pg)
 	hang_up(pg);
 	free_event(&pg->timer);
 	flight_fini(&pg->flight);
+	free(pg->prepared);
 	free(pg);
 }
 
@@ -210,8 +212,8 @@ start(struct pg *pg, struct pg_batch *batch, struct err *err)
 {
 	if (batch == NULL)
 		return err_set(err, ERR_NOMEM, "batch");
-	if (flight_start(
-		&pg->flight, pg->conn, batch, pg->conf.statements, err) != 0)
+	if (flight_start(&pg->flight, pg->conn, batch, pg->conf.statements,
+		pg->prepared, err) != 0)
 		return -1;
 	set_timer(pg, pg->conf.statement_timeout);
 	/* Half a batch has no end: let on_io() find the end of the stream. */
@@ -358,6 +360,16 @@ on_notice(void *arg, const PGresult *notice)
 		pg->flight.is_unsure = true;
 }
 
+static size_t
+count_statements(const struct pg_conf *conf)
+{
+	size_t n = 0;
+
+	while (conf->statements != NULL && conf->statements[n].name != NULL)
+		n++;
+	return n;
+}
+
 /* The socket is connected and we are known: make it ours. */
 static int
 set_up(struct pg *pg, struct err *err)
@@ -365,6 +377,7 @@ set_up(struct pg *pg, struct err *err)
 	int fd = PQsocket(pg->conn);
 
 	move(pg, SETTING_UP);
+	memset(pg->prepared, 0, count_statements(&pg->conf));
 	pg->io = event_new(pg->loop, fd, EV_READ | EV_PERSIST, on_io, pg);
 	pg->out = event_new(pg->loop, fd, EV_WRITE, on_io, pg);
 	if (pg->io == NULL || pg->out == NULL ||
@@ -439,8 +452,9 @@ pg_open(struct pg **out, struct event_base *loop, const struct pg_conf *conf,
 	if (events != NULL)
 		pg->events = *events;
 	pg->arg = arg;
+	pg->prepared = calloc(count_statements(conf) + 1, sizeof(bool));
 	pg->timer = evtimer_new(loop, on_timer, pg);
-	if (pg->timer == NULL) {
+	if (pg->prepared == NULL || pg->timer == NULL) {
 		destroy(pg);
 		return err_set(err, ERR_NOMEM, "connection");
 	}

@@ -57,9 +57,6 @@ setup_new(PGconn *conn, const struct pg_conf *conf)
 		add_setting(batch, s->name, s->value);
 	if (conf->role != NULL && conf->role[0] != '\0')
 		add_setting(batch, "role", conf->role);
-	for (const struct embedded *s = conf->statements;
-	     s != NULL && s->name != NULL; s++)
-		batch_prepare(batch, s);
 	if (conf->channel != NULL && conf->channel[0] != '\0')
 		add_listen(batch, conn, conf->channel);
 	return batch;

@@ -64,10 +64,13 @@ on_answer(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (err != NULL) {
 		if (!pg_is_ready(session->pg))
 			return; /* it comes again, and asks again */
-		if (err->code == ERR_RETRY)
+		if (err->code == ERR_RETRY) {
 			on_ready(session);
-		else
-			session->events.failed(session->arg, err);
+			return;
+		}
+		wrong = *err;
+		schema_explain(&wrong);
+		session->events.failed(session->arg, &wrong);
 		return;
 	}
 	if (check(session, rows, &wrong) != 0) {

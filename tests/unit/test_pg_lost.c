@@ -221,17 +221,9 @@ expect_broken(struct world *w, const char *text)
 static void
 test_a_wrong_installation_is_told_and_not_tried_again(void **state)
 {
-	static const struct embedded bad[] = {
-		STATEMENT("good", "SELECT 1"),
-		STATEMENT("bad_one", "SELECT * FROM nowhere"),
-		{ NULL, NULL, 0 },
-	};
 	struct world *w = world(state);
 	char conninfo[400];
 
-	w->conf.statements = bad;
-	expect_broken(w, "bad_one: relation \"nowhere\" does not exist");
-	w->conf.statements = statements;
 	w->conf.role = "no such role";
 	expect_broken(w, "role: role \"no such role\" does not exist");
 	w->conf.role = NULL;
@@ -246,15 +238,62 @@ test_a_wrong_installation_is_told_and_not_tried_again(void **state)
 static void
 test_an_installation_that_turns_wrong_is_tried_again(void **state)
 {
-	struct world *w = connected(state);
+	struct world *w = world(state);
 
-	admin_run(w, "ALTER TABLE thing RENAME TO thing_away");
+	admin_run(w, "CREATE ROLE turning");
+	w->conf.role = "turning";
+	connect_world(w);
+	admin_run(w, "ALTER ROLE turning RENAME TO turned");
 	proxy_hang_up(&w->proxy);
 	until_more(w, &w->downs, 2, "it is tried twice");
 	assert_int_equal(w->down.code, ERR_BROKEN);
 	assert_int_equal(w->readies, 1);
-	admin_run(w, "ALTER TABLE thing_away RENAME TO thing");
+	admin_run(w, "ALTER ROLE turned RENAME TO turning");
 	until_more(w, &w->readies, 1, "it is back");
+	admin_run(w, "DROP ROLE turning");
+}
+
+/* Calls of these statements, in a transaction or not. */
+static void
+call_all(struct world *w, const int *called, size_t n, bool begins)
+{
+	struct pg_batch *batch = pg_batch_new();
+
+	if (begins)
+		pg_begin(batch);
+	for (size_t i = 0; i < n; i++)
+		pg_call(batch, called[i]);
+	if (begins)
+		pg_commit(batch);
+	settle(w, batch);
+}
+
+static void
+test_a_statement_is_prepared_once_it_is_called_and_can_be(void **state)
+{
+	static const struct embedded some[] = {
+		STATEMENT("good", "SELECT 1"),
+		STATEMENT("bad_one", "SELECT * FROM thing_to_come"),
+		{ NULL, NULL, 0 },
+	};
+	struct world *w = world(state);
+
+	w->conf.statements = some;
+	connect_world(w);
+	for (int i = 0; i < 2; i++) {
+		call_all(w, (int[]){ 0, 1, 0 }, 3, true);
+		assert_int_equal(w->err.code, ERR_BROKEN);
+		assert_non_null(strstr(w->err.text,
+		    "bad_one: relation \"thing_to_come\" does not exist"));
+	}
+	/* The connection stays, and what was prepared on it. */
+	admin_run(w, "CREATE TABLE thing_to_come (id bigint)");
+	for (int i = 0; i < 2; i++) {
+		call_all(w, (int[]){ 1, 0, 1 }, 3, false);
+		assert_false(w->failed);
+	}
+	assert_int_equal(w->readies, 1);
+	admin_run(w, "DROP TABLE thing_to_come");
 }
 
 static void
@@ -349,6 +388,8 @@ main(void)
 		    test_a_wrong_installation_is_told_and_not_tried_again),
 		WORLD_TEST(
 		    test_an_installation_that_turns_wrong_is_tried_again),
+		WORLD_TEST(
+		    test_a_statement_is_prepared_once_it_is_called_and_can_be),
 		WORLD_TEST(
 		    test_a_statement_whose_columns_changed_gets_a_new_connection),
 		WORLD_TEST(test_an_owner_may_close_in_any_callback),
