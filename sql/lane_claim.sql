@@ -11,7 +11,8 @@
 -- follows the commit, and is told by a setting, which is written also where nothing
 -- was leased: that is what the count at the end is for.  has_more, the same in all
 -- rows: some subscription used up its part of $1, and may have more to be sent.
--- goes_on: something is behind the head.
+-- goes_on: something is behind the head.  Where nothing was leased the commit need
+-- not be flushed: what it has to tell is found anew.
 --
 -- Each tenant gets an even share of $1, and of that each of its subscriptions;
 -- never more than its limit and its rate leave.  Its limit is a lower one while
@@ -183,6 +184,10 @@ WITH taken AS MATERIALIZED (
     SELECT set_config('postrider.heads',
                       (SELECT array_agg(head_event_no ORDER BY head_id)::text
                          FROM leased), false),
+           CASE
+               WHEN NOT EXISTS (SELECT FROM leased)
+               THEN set_config('synchronous_commit', 'off', true)
+           END,
            (SELECT bool_or(has_more) FROM given) AS has_more
 )
 SELECT l.id AS lane_id,

@@ -27,6 +27,16 @@ claimer_look(struct claimer *claimer, usec_t wait)
 }
 
 void
+claimer_due(struct claimer *claimer, usec_t wait)
+{
+	usec_t at = clock_now() + wait;
+
+	if (at < claimer->due_at)
+		claimer->due_at = at;
+	claimer_look(claimer, wait);
+}
+
+void
 claimer_submit(
     struct claimer *claimer, struct pg_batch *batch, pg_done_fn *done)
 {
@@ -102,6 +112,19 @@ has_chore(const struct claimer *claimer)
 	       !(claimer->had_chore && has_pass(claimer));
 }
 
+/* True if there is nothing else to do than a pass that has to wait. */
+static bool
+rests(struct claimer *claimer)
+{
+	usec_t wait = claimer->rests_until - clock_now();
+
+	if (wait <= 0 || !TAILQ_EMPTY(&claimer->waiting) ||
+	    claimer->nempty > 0 || has_chore(claimer))
+		return false;
+	claimer_look(claimer, wait);
+	return true;
+}
+
 static bool
 has_step(const struct claimer *claimer)
 {
@@ -120,7 +143,8 @@ claimer_step(struct claimer *claimer)
 		worker_freed(claimer->worker);
 		return;
 	}
-	if (!session_is_ready(claimer->session) || !has_step(claimer))
+	if (!session_is_ready(claimer->session) || !has_step(claimer) ||
+	    rests(claimer))
 		return;
 	batch = pg_batch_new();
 	if (batch == NULL) {
@@ -177,6 +201,8 @@ on_ready(void *arg)
 
 	outage_end(&claimer->outage);
 	claimer->is_wanted = true;
+	/* What was known may be gone. */
+	claimer->swept_at = -CLAIMER_SWEEP_EVERY;
 	if (!claimer->is_ready_said) {
 		claimer->is_ready_said = true;
 		notify_send("READY=1\nSTATUS=listening for work");
@@ -233,6 +259,8 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	claimer->worker = worker;
 	claimer->outage.purpose = "claim";
 	claimer->contended = CLAIMER_CONTENDED_WAIT;
+	claimer->turns = CLAIMER_TURNS;
+	claimer->due_at = INT64_MAX;
 	claimer->swept_at = -CLAIMER_SWEEP_EVERY;
 	TAILQ_INIT(&claimer->waiting);
 	if (rota_new(&claimer->rota, err) != 0)

@@ -11,7 +11,8 @@
  * A pass is one transaction in one batch: no lock is held while an answer
  * travels, nor by a dispatcher that is frozen.  One batch is in flight at a
  * time; what is to be done next is decided anew after each, in claimer_step().
- * A pass is followed by another at once if that would find more.
+ * A pass is followed by another if that would find more, at once or, if it found
+ * little itself, after a rest (pace.h).
  */
 
 #ifndef DISPATCH_CLAIMER_H
@@ -32,8 +33,8 @@ int claimer_open(struct claimer **out, struct worker *worker, struct err *err);
 /* Free it with the attempts that wait in it.  NULL is fine. */
 void claimer_close(struct claimer *claimer);
 
-/* Look at the queue within `wait`: there will be work. */
-void claimer_look(struct claimer *claimer, usec_t wait);
+/* In `wait` something falls due: wake its turn then, and claim it. */
+void claimer_due(struct claimer *claimer, usec_t wait);
 
 /* Outcomes were recorded, or could not be: there may be more to claim. */
 void claimer_recorded(struct claimer *claimer);

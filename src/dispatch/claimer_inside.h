@@ -19,7 +19,7 @@ struct rota;
 struct session;
 
 enum {
-	CLAIMER_TURNS = 200, /* subscriptions served in one pass */
+	CLAIMER_TURNS = 200, /* most subscriptions served in one pass */
 };
 
 /* Between tries of a transaction that the database would not take now. */
@@ -43,8 +43,11 @@ struct claimer {
 	bool is_wanted; /* a pass is to be made */
 	bool knows_any; /* there is some subscription */
 	bool was_vain; /* the last pass claimed nothing at all */
+	bool wakes; /* the pass in flight wakes and takes over */
 	struct rota *rota; /* who is in the round, and who is next */
-	size_t nturns; /* most that the last pass could take */
+	int turns; /* most that a pass takes, at most CLAIMER_TURNS */
+	int room; /* the most lanes that the last pass could lease */
+	size_t nturns; /* and turns that it could take */
 	usec_t swept_at; /* the last pass that looked from the start */
 	int64_t look_from; /* for the next, as lane_wake_read() says */
 	int64_t entered_from; /* and as lane_take_from() does */
@@ -53,6 +56,9 @@ struct claimer {
 	    empty[CLAIMER_TURNS]; /* claimed for in vain: to be put to rest */
 	size_t nempty;
 	usec_t asked_at; /* when the batch in flight was submitted */
+	usec_t wakes_at; /* when a pass is to do so again */
+	usec_t due_at; /* when something falls due that a record has told */
+	usec_t rests_until; /* no pass before */
 	usec_t keyless_at; /* when a missing key was last logged */
 	usec_t slowness; /* how long one took lately, at worst */
 	struct attempt_list waiting; /* for their endpoints */
@@ -66,6 +72,9 @@ void claimer_submit(
 
 /* The common beginning of every answer.  True if it can be read. */
 bool claimer_answered(struct claimer *claimer, const struct err *err);
+
+/* Make a pass within `wait`. */
+void claimer_look(struct claimer *claimer, usec_t wait);
 
 /* Decide what is to be done next, and do it. */
 void claimer_step(struct claimer *claimer);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "dispatch/claimer_inside.h"
 #include "dispatch/dice.h"
+#include "dispatch/pace.h"
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
@@ -16,15 +17,14 @@ enum {
 	WAKES = 1000, /* turns woken in one pass */
 };
 
-/* The answers of a pass. */
-enum {
-	PASS_RECLAIM,
-	PASS_WAKE,
-	PASS_TAKE,
-	PASS_CLAIM,
-	PASS_NEXT,
-	PASS_BODIES,
-};
+/* The answers of a pass; those of one that wakes are behind two more. */
+enum { PASS_RECLAIM, PASS_WAKE, PASS_WAKES };
+enum { PASS_TAKE, PASS_CLAIM, PASS_NEXT, PASS_BODIES };
+
+/* A pass wakes when something is known to fall due; what only others know of
+ * waits so long at most, and where much is sent nobody asks more often than that. */
+#define WAKE_EVERY USEC_PER_SEC
+#define WAKE_BETWEEN (10 * USEC_PER_MS)
 
 #define CONTENDED_WAIT_MAX (32 * CLAIMER_CONTENDED_WAIT)
 
@@ -102,34 +102,67 @@ idle_wait(struct claimer *claimer, usec_t next_in)
 
 /* Another pass at once would find something to do, or somebody to put to rest. */
 static bool
-has_more(const struct claimer *claimer, struct pg_rows *const *rows)
+has_more(const struct claimer *claimer, const struct pg_rows *leases)
 {
-	if (lane_claim_has_more(rows[PASS_CLAIM]) ||
-	    pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
-		return true;
-	return rota_count(claimer->rota) > claimer->nturns &&
-	       (claimer->nempty > 0 || pg_count(rows[PASS_CLAIM]) > 0);
+	return lane_claim_has_more(leases) ||
+	       (rota_count(claimer->rota) > claimer->nturns &&
+		   (claimer->nempty > 0 || pg_count(leases) > 0));
+}
+
+static void
+read_wakes(struct claimer *claimer, struct pg_rows *const *rows)
+{
+	if (claimer->look_from == LANE_START)
+		claimer->swept_at = claimer->asked_at;
+	claimer->look_from = lane_wake_read(rows[PASS_WAKE]);
+	claimer->wakes_at = clock_now() + WAKE_BETWEEN;
+	if (pg_count(rows[PASS_RECLAIM]) == RECLAIMS)
+		claimer->is_wanted = true;
+	take_over(claimer, rows[PASS_RECLAIM]);
+}
+
+/* Where nothing was taken it is known when something falls due. */
+static usec_t
+read_next(struct claimer *claimer, const struct pg_rows *rows)
+{
+	usec_t next_in = lane_next_read(rows);
+
+	if (next_in >= 0)
+		claimer->wakes_at =
+		    claimer->asked_at +
+		    (next_in < WAKE_EVERY ? next_in : WAKE_EVERY);
+	return next_in;
 }
 
 static void
 on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
-	usec_t next_in;
+	const struct worker *worker = claimer->worker;
+	usec_t now = clock_now(), next_in;
+	int found;
 
 	if (!claimer_answered(claimer, err))
 		return;
-	if (claimer->look_from == LANE_START)
-		claimer->swept_at = claimer->asked_at;
-	claimer->look_from = lane_wake_read(rows[PASS_WAKE]);
-	next_in = lane_next_read(rows[PASS_NEXT]);
+	if (claimer->wakes) {
+		read_wakes(claimer, rows);
+		rows += PASS_WAKES;
+	} else {
+		claimer_look(claimer, claimer->wakes_at - now);
+	}
+	next_in = read_next(claimer, rows[PASS_NEXT]);
 	claimer_taken(claimer, rows[PASS_TAKE]);
-	if (has_more(claimer, rows))
+	if (has_more(claimer, rows[PASS_CLAIM]))
 		claimer->is_wanted = true;
 	else
 		claimer_look(claimer, idle_wait(claimer, next_in));
-	take_over(claimer, rows[PASS_RECLAIM]);
+	found = pg_count(rows[PASS_CLAIM]);
+	claimer->turns =
+	    pace_turns(claimer->turns, CLAIMER_TURNS, claimer->room, found);
 	begin_attempts(claimer, rows[PASS_CLAIM], rows[PASS_BODIES]);
+	claimer->rests_until =
+	    now + pace_rest(now - claimer->asked_at, found,
+		      (int)worker->conf->batch, worker_room(worker));
 	claimer_step(claimer);
 }
 
@@ -139,9 +172,11 @@ on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
 	int64_t staying;
+	usec_t next_in;
 
 	if (!claimer_answered(claimer, err))
 		return;
+	next_in = read_next(claimer, rows[LANE_NEXT_ROWS]);
 	staying = lane_rest_read(rows[LANE_REST_ROWS]);
 	for (size_t i = 0; staying == 0 && i < claimer->nempty; i++)
 		rota_remove(claimer->rota, claimer->empty[i]);
@@ -150,8 +185,7 @@ on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 		claimer->is_wanted = false;
 		claimer_look(claimer, contended_wait(claimer));
 	} else if (!claimer->is_wanted)
-		claimer_look(claimer,
-		    idle_wait(claimer, lane_next_read(rows[LANE_NEXT_ROWS])));
+		claimer_look(claimer, idle_wait(claimer, next_in));
 	claimer_step(claimer);
 }
 
@@ -181,26 +215,42 @@ begin_within(const struct claimer *claimer)
 	return wait < most ? wait : most;
 }
 
+static void
+wake(const struct claimer *claimer, struct pg_batch *batch)
+{
+	const struct worker *worker = claimer->worker;
+
+	lane_reclaim(batch, worker->name,
+	    recorder_is_failing(worker->recorder) ? 0 : RECLAIMS,
+	    worker->conf->lease_margin + worker->conf->statement_timeout,
+	    claimer->look_from);
+	lane_wake(batch, WAKES, claimer->look_from);
+}
+
 /* One pass, in one transaction: it holds nothing while an answer travels. */
 void
 claimer_pass(struct claimer *claimer, struct pg_batch *batch)
 {
 	const struct worker *worker = claimer->worker;
 	int room = worker_room(worker);
+	usec_t now = clock_now();
+	bool sweeps = now >= claimer->swept_at + CLAIMER_SWEEP_EVERY;
 
 	claimer->is_wanted = false;
 	claimer->had_chore = false;
-	if (clock_now() >= claimer->swept_at + CLAIMER_SWEEP_EVERY) {
+	claimer->wakes =
+	    sweeps || now >= claimer->wakes_at || now >= claimer->due_at;
+	if (now >= claimer->due_at)
+		claimer->due_at = INT64_MAX;
+	if (sweeps) {
 		claimer->look_from = LANE_START;
 		claimer->entered_from = LANE_START;
 	}
 	pg_begin(batch);
-	lane_reclaim(batch, worker->name,
-	    recorder_is_failing(worker->recorder) ? 0 : RECLAIMS,
-	    worker->conf->lease_margin + worker->conf->statement_timeout,
-	    claimer->look_from);
-	lane_wake(batch, WAKES, claimer->look_from);
+	if (claimer->wakes)
+		wake(claimer, batch);
 	claimer_take(claimer, batch, room);
+	claimer->room = room;
 	lane_claim(batch, &(struct lane_claim_args){
 			      .limit = room,
 			      .worker = worker->name,

@@ -6,7 +6,7 @@
 void
 claimer_take(struct claimer *claimer, struct pg_batch *batch, int room)
 {
-	int limit = room < CLAIMER_TURNS ? room : CLAIMER_TURNS;
+	int limit = room < claimer->turns ? room : claimer->turns;
 	int64_t asked[CLAIMER_TURNS];
 	size_t n = rota_next(claimer->rota, asked, (size_t)limit);
 

@@ -12,6 +12,7 @@
 #include "dispatch/claimer.h"
 #include "dispatch/endpoints.h"
 #include "dispatch/outage.h"
+#include "dispatch/pace.h"
 #include "dispatch/recorder.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
@@ -27,6 +28,8 @@ struct recorder {
 	struct outage outage;
 	struct event *flush; /* runs from the loop, after what made outcomes */
 	struct attempt_list waiting;
+	int nwaiting;
+	usec_t rests_until; /* no record before, if more is to come */
 	/* The batch under way, and what is kept of each; conf->batch places. */
 	struct attempt **in_hand;
 	const struct delivery_outcome **outcomes;
@@ -47,13 +50,45 @@ schedule(struct recorder *recorder, usec_t wait)
 	(void)event_add(recorder->flush, &tv);
 }
 
+/* How long to wait for outcomes to be recorded together. */
+static usec_t
+rest_left(const struct recorder *recorder)
+{
+	usec_t left = recorder->rests_until - clock_now();
+
+	return left > 0 && recorder->nwaiting < recorder->worker->held ? left
+	                                                               : 0;
+}
+
+static void
+wait_first(struct recorder *recorder, struct attempt *attempt)
+{
+	TAILQ_INSERT_HEAD(&recorder->waiting, attempt, entry);
+	recorder->nwaiting++;
+}
+
+/* What delivery_taken() is for; at a rate no lane is handed back. */
+static bool
+is_plain(const struct recorder *recorder, const struct attempt *attempt)
+{
+	const struct worker *worker = recorder->worker;
+
+	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
+	return attempt->lease.goes_on &&
+	       attempt->lease.begin_within == INT64_MAX &&
+	       recorder->suspects == 0 && !worker->stopping &&
+	       worker_room(worker) > 0 && delivery_is_plain(&attempt->outcome);
+}
+
 void
 recorder_add(struct recorder *recorder, struct attempt *attempt)
 {
 	assert(attempt->state == ATTEMPT_DONE);
 	TAILQ_INSERT_TAIL(&recorder->waiting, attempt, entry);
+	recorder->nwaiting++;
 	if (recorder->nin_hand == 0)
-		schedule(recorder, 0);
+		schedule(recorder,
+		    is_plain(recorder, attempt) ? 0 : rest_left(recorder));
 }
 
 bool
@@ -90,7 +125,7 @@ settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
 	if (!recorded->hands_back &&
 	    (done->outcome.verdict.kind == VERDICT_RETRY ||
 		done->outcome.verdict.kind == VERDICT_RELEASE))
-		claimer_look(
+		claimer_due(
 		    recorder->worker->claimer, done->outcome.verdict.wait);
 }
 
@@ -101,7 +136,7 @@ let_go(struct recorder *recorder, struct attempt *done)
 {
 	if (!done->is_recorded && recorder->is_plain) {
 		done->lease.goes_on = false;
-		TAILQ_INSERT_HEAD(&recorder->waiting, done, entry);
+		wait_first(recorder, done);
 		return;
 	}
 	if (!done->is_recorded)
@@ -137,12 +172,8 @@ settle(struct recorder *recorder, const struct pg_rows *rows,
 static void
 put_back(struct recorder *recorder)
 {
-	struct attempt *attempt;
-
-	while (recorder->nin_hand > 0) {
-		attempt = recorder->in_hand[--recorder->nin_hand];
-		TAILQ_INSERT_HEAD(&recorder->waiting, attempt, entry);
-	}
+	while (recorder->nin_hand > 0)
+		wait_first(recorder, recorder->in_hand[--recorder->nin_hand]);
 }
 
 /*
@@ -179,10 +210,14 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct recorder *recorder = arg;
 	struct worker *worker = recorder->worker;
-	usec_t wait = 0;
-	usec_t wake_in;
+	usec_t now = clock_now(), wait = 0, wake_in;
 
 	recorder->is_failing = err != NULL;
+	if (!recorder->is_plain) /* whose lanes wait to go on */
+		recorder->rests_until =
+		    now + pace_rest(now - recorder->submitted_at,
+			      (int)recorder->nin_hand, (int)worker->conf->batch,
+			      worker_room(worker));
 	if (err == NULL && recorder->is_plain) {
 		settle(recorder, rows[DELIVERY_TAKEN_ROWS],
 		    rows[DELIVERY_TAKEN_BODY_ROWS]);
@@ -191,7 +226,7 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 		    rows[DELIVERY_BODY_ROWS]);
 		wake_in = delivery_wake_read(rows[DELIVERY_WAKE_ROWS]);
 		if (wake_in >= 0)
-			claimer_look(worker->claimer, wake_in);
+			claimer_due(worker->claimer, wake_in);
 	} else if (err->code == ERR_REFUSED)
 		refused(recorder, err);
 	else {
@@ -206,21 +241,9 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_recorded(worker->claimer);
 }
 
-/* What delivery_taken() is for; at a rate no lane is handed back. */
+/* The first that waits, and of the others those that are of its kind; during a
+ * rest only those whose lanes go on.  False if there is none. */
 static bool
-is_plain(const struct recorder *recorder, const struct attempt *attempt)
-{
-	const struct worker *worker = recorder->worker;
-
-	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
-	return attempt->lease.goes_on &&
-	       attempt->lease.begin_within == INT64_MAX &&
-	       recorder->suspects == 0 && !worker->stopping &&
-	       worker_room(worker) > 0 && delivery_is_plain(&attempt->outcome);
-}
-
-/* The first that waits, and of the others those that are of its kind. */
-static void
 take_batch(struct recorder *recorder)
 {
 	size_t limit =
@@ -229,17 +252,20 @@ take_batch(struct recorder *recorder)
 	size_t n = 0;
 
 	attempt = TAILQ_FIRST(&recorder->waiting);
-	recorder->is_plain = is_plain(recorder, attempt);
+	recorder->is_plain =
+	    rest_left(recorder) > 0 || is_plain(recorder, attempt);
 	for (; n < limit && attempt != NULL; attempt = next) {
 		next = TAILQ_NEXT(attempt, entry);
 		if (is_plain(recorder, attempt) != recorder->is_plain)
 			continue;
 		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
+		recorder->nwaiting--;
 		recorder->outcomes[n] = &attempt->outcome;
 		recorder->in_hand[n++] = attempt;
 	}
 	recorder->nin_hand = n;
-	recorder->suspects -= recorder->suspects > 0;
+	recorder->suspects -= n > 0 && recorder->suspects > 0;
+	return n > 0;
 }
 
 static void
@@ -258,7 +284,11 @@ flush(struct recorder *recorder)
 		schedule(recorder, AGAIN_AFTER);
 		return;
 	}
-	take_batch(recorder);
+	if (!take_batch(recorder)) {
+		pg_batch_free(batch);
+		schedule(recorder, rest_left(recorder));
+		return;
+	}
 	if (recorder->is_plain)
 		delivery_taken(batch, recorder->outcomes, recorder->nin_hand,
 		    worker->conf->lease_margin);

@@ -46,16 +46,16 @@ class Postrider:
 
     name = "postrider"
 
-    def __init__(self, stand):
-        self.stand = stand
+    def __init__(self, stand, in_flight):
+        self.stand, self.in_flight = stand, in_flight
 
-    def fill(self, shape, in_flight):
+    def fill(self, shape):
         self.template, key = self.stand.install()
         ingest = self.stand.ingest(self.template)
         api, poster = ingest.api(key), Poster(ingest.port, key)
         for n in range(shape.subscriptions):
             api.subscribe(self.stand.nginx.url, event_types=[shape.kind(n)],
-                          max_in_flight=in_flight)
+                          max_in_flight=self.in_flight)
         poster.post_all(shape.lines())
         poster.close()
         ingest.stop()
@@ -63,7 +63,8 @@ class Postrider:
         return self
 
     def start(self, db, dispatchers):
-        self.programs = [self.stand.dispatch(db) for _ in range(dispatchers)]
+        self.programs = [self.stand.dispatch(db, max_in_flight=self.in_flight)
+                         for _ in range(dispatchers)]
         return [program.pid for program in self.programs]
 
     def is_done(self, db, spares_hot):
@@ -102,12 +103,12 @@ def run(stand, contender, db, shape, processes):
 
 def entries(stand, shape, beside, args):
     """Who is compared: (name, contender, its shape, processes), with backlogs ready."""
-    ours = Postrider(stand).fill(shape, args.in_flight)
+    ours = Postrider(stand, args.in_flight).fill(shape)
     for n in args.dispatchers if shape.front() == 0 else [1]:
         yield times(ours.name, n), ours, shape, n
     if 0 < shape.front() < shape.events:
         rest = dataclasses.replace(shape, hot=0, events=shape.events - shape.front())
-        yield "the others alone", Postrider(stand).fill(rest, args.in_flight), rest, 1
+        yield "the others alone", Postrider(stand, args.in_flight).fill(rest), rest, 1
     for peer, is_ordered, processes in beside if args.peers else []:
         made = peer(stand, args.peers, shape, is_ordered)
         for n in processes:
@@ -197,7 +198,8 @@ def arguments():
     parser.add_argument("--limit-seconds", type=int, default=3,
                         help="of each part alone (default: %(default)s)")
     parser.add_argument("--in-flight", type=int, default=1000,
-                        help="max_in_flight of each subscription (default: %(default)s)")
+                        help="max_in_flight of each subscription, and of each dispatcher"
+                        " (default: %(default)s)")
     parser.add_argument("--minutes", type=float,
                         help="instead of backlogs: deliver what ingest takes in meanwhile")
     parser.add_argument("--ours", action="store_true", help="without peers and limits")

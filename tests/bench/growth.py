@@ -16,6 +16,7 @@ from bench.measure import Goal, conclude, medians, table  # noqa: E402
 from bench.stand import Stand  # noqa: E402
 from bench.traffic import Poster, Shape  # noqa: E402
 
+IN_FLIGHT = 1000
 BESIDE_FINISHED = 0.9  # of the rate beside none
 HELD_BACK = 0.8        # of the rate without an open transaction
 
@@ -28,7 +29,7 @@ class Queue:
         self.name = f"{finished:,} finished" + (", a transaction open" if holds else "")
         self.db, self.key = stand.install()
         ingest = stand.ingest(self.db)
-        ingest.api(self.key).subscribe(stand.nginx.url, max_in_flight=1000)
+        ingest.api(self.key).subscribe(stand.nginx.url, max_in_flight=IN_FLIGHT)
         ingest.stop()
         history.load(self.db, finished, "1 hour", 100)
 
@@ -45,7 +46,7 @@ class Queue:
             if self.holds:
                 old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                 old.execute("SELECT txid_current()")
-            return run(self.stand, Postrider(self.stand), self.db, self.shape, 1)
+            return run(self.stand, Postrider(self.stand, IN_FLIGHT), self.db, self.shape, 1)
 
 
 def arguments():

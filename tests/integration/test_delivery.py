@@ -181,6 +181,22 @@ def test_what_came_into_the_round_behind_a_look_is_found_by_the_sweep(
           seconds=15)
 
 
+def test_a_rest_that_a_crash_has_undone_is_noticed_once_the_database_is_back(
+        api, make_dispatch, db, endpoint):
+    """Rests are not flushed.  Who accepts more finds the turn in the round, and tells nobody."""
+    make_dispatch()
+    api.subscribe(endpoint.url)
+    api.event({"n": 1})
+    until(lambda: states(db) == {"delivered": 1}, "the first is delivered")
+    until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "it rests")
+    db.execute("WITH undone AS (UPDATE postrider.turn SET rest = NULL, wake_at = NULL,"
+               " entered_at = now() - interval '1 minute')"
+               " SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+               " WHERE application_name LIKE 'postrider-dispatch%'")
+    api.event({"n": 2})
+    until(lambda: states(db) == {"delivered": 2}, "the second is delivered", seconds=5)
+
+
 def test_a_rotated_secret_counts_from_the_next_attempt(api, make_dispatch, db, endpoint):
     """No cache of secrets or addresses outlives a change of the subscription."""
     made = api.subscribe(endpoint.url, **FAST)
