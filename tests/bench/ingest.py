@@ -5,18 +5,23 @@ README.md says what is measured and how to read it.
 """
 
 import argparse
+import re
 import sys
+import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import peers  # noqa: E402
+from bench import limits, peers  # noqa: E402
 from bench.measure import Goal, Meter, conclude, medians, table  # noqa: E402
 from bench.stand import Stand, wrk  # noqa: E402
 
 TO_PEER = 15        # times fastify with graphile-worker
 TO_REFUSED = 0.5    # of the rate at which requests are refused before the database
 BATCHED = 40_000    # events a second, in batches
+
+PLAIN = (1, 20, 500)    # events a transaction
+ALIKE = {"postrider": 20, "batches": 500}   # whom they are compared with
 
 
 class Postrider:
@@ -40,6 +45,12 @@ class Postrider:
     def accepted(self, db):
         return db.value("SELECT count(*) FROM postrider.delivery")
 
+    def shared(self, events):
+        """How many of them a transaction had."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ingest.port}/metrics") as answer:
+            n = re.search(r"^postrider_ingest_batches_total (\d+)", answer.read().decode(), re.M)
+        return events / int(n[1])
+
     def stop(self):
         self.ingest.stop()
 
@@ -55,6 +66,9 @@ class Refused(Postrider):
 
     def accepted(self, db):
         return 0
+
+    def shared(self, events):
+        return None
 
 
 def run(stand, contender, args):
@@ -72,10 +86,22 @@ def run(stand, contender, args):
         assert found["not_2xx"] == 0, "all are accepted"
         assert contender.accepted(db) >= events, "all that were acknowledged are there"
     assert found["failed"] == 0, "no request fails"
+    shared = contender.shared(events)
     contender.stop()
     db.drop()
-    return {"per_second": events / found["seconds"], **cost,
+    return {"per_second": events / found["seconds"], **cost, "per_commit": shared,
             "p50_ms": found["p50_ms"], "p99_ms": found["p99_ms"]}
+
+
+def plain(batch):
+    return f"plain SQL, {batch}"
+
+
+def to_plain(found):
+    """Ours, as a part of what plain SQL does with transactions of about the same size."""
+    return {name: {figure: found[name][figure] / found[plain(batch)][figure]
+                   for figure in ("per_second", "postgres_us")}
+            for name, batch in ALIKE.items()}
 
 
 def goals(found):
@@ -114,10 +140,16 @@ def main():
         for _ in range(args.runs):
             for contender in contenders:
                 found[contender.name].append(run(stand, contender, args))
+            for batch in PLAIN:
+                clients = args.connections if batch == 1 else args.batch_connections
+                found.setdefault(plain(batch), []).append(
+                    limits.inserts(stand, args.seconds, clients, batch))
         report = {**stand.describe(), "settings": vars(args), "runs": found,
                   "peers": peers.versions(folder) if folder else None}
     middle = {name: medians(runs) for name, runs in found.items()}
     table([{"contender": name, **figures} for name, figures in middle.items()])
+    report["to_plain"] = to_plain(middle)
+    table([{"of plain SQL": name, **figures} for name, figures in report["to_plain"].items()])
     conclude(args.json, report, list(goals(middle)))
 
 

@@ -11,6 +11,31 @@ from integration.postgres import bindir
 # A commit and hardly anything else.
 COMMIT = "INSERT INTO bench_commit VALUES (:client_id);\n"
 
+# What no queue can do without: a key to each row, and an id accepted once.
+PLAIN_TABLES = """
+    CREATE TABLE bench_event (
+        event_no  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        tenant_id bigint NOT NULL,
+        event_id  text   NOT NULL,
+        body      bytea  NOT NULL,
+        UNIQUE (tenant_id, event_id)
+    );
+    CREATE TABLE bench_delivery (
+        id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        event_no bigint NOT NULL
+    );
+"""
+PLAIN = r"""
+\set n :n + :batch
+WITH e AS (
+    INSERT INTO bench_event (tenant_id, event_id, body)
+    SELECT 1, concat('w', :client_id::integer, '_', :n::bigint + i), :body::bytea
+      FROM generate_series(1, :batch::integer) AS g (i)
+    RETURNING event_no
+)
+INSERT INTO bench_delivery (event_no) SELECT event_no FROM e;
+"""
+
 
 def receiver(stand, seconds, connections=64):
     """wrk against the receiver."""
@@ -30,17 +55,35 @@ def sender(stand, seconds):
             **meter.stop(found["requests"])}
 
 
+def pgbench(stand, db, text, seconds, clients, **variables):
+    """Transactions a second of a script."""
+    script = stand.folder / "pgbench.sql"
+    script.write_text(text)
+    done = subprocess.run(
+        [bindir() / "pgbench", "-n", "-M", "prepared", "-f", script, "-c", str(clients),
+         "-T", str(seconds), *(f"-D{name}={value}" for name, value in variables.items()),
+         db.conninfo], check=True, capture_output=True, text=True)
+    return float(re.search(r"tps = ([\d.]+)", done.stdout)[1])
+
+
 def commits(stand, seconds, clients):
     """pgbench, a row a transaction."""
     db = stand.cluster.create()
     db.execute("CREATE TABLE bench_commit (client integer)")
-    script = stand.folder / "commit.sql"
-    script.write_text(COMMIT)
-    done = subprocess.run(
-        [bindir() / "pgbench", "-n", "-M", "prepared", "-f", script, "-c", str(clients),
-         "-T", str(seconds), db.conninfo], check=True, capture_output=True, text=True)
+    rate = pgbench(stand, db, COMMIT, seconds, clients)
     db.drop()
-    return {"per_second": float(re.search(r"tps = ([\d.]+)", done.stdout)[1])}
+    return {"per_second": rate}
+
+
+def inserts(stand, seconds, clients, batch):
+    """pgbench, `batch` events of 1 KiB a transaction, each with a delivery, into plain tables."""
+    db = stand.cluster.create()
+    db.execute(PLAIN_TABLES)
+    meter = Meter({"postgres": [stand.cluster.process.pid]}).start()
+    rate = pgbench(stand, db, PLAIN, seconds, clients, n=10**9, batch=batch, body="x" * 1024)
+    cost = meter.stop(db.value("SELECT count(*) FROM bench_delivery"))
+    db.drop()
+    return {"per_second": rate * batch, **cost, "per_commit": batch}
 
 
 def measure(stand, seconds):

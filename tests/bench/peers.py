@@ -132,6 +132,9 @@ class Api:
     def accepted(self, db):
         return db.value("SELECT count(*) FROM event")
 
+    def shared(self, events):
+        return None
+
     def stop(self):
         self.process.kill()
         self.process.communicate()
