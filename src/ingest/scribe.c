@@ -17,7 +17,8 @@ struct scribe {
 	struct writer *writer;
 	struct session *session;
 	struct parcels carried;
-	struct outbox *outbox; /* NULL: idle */
+	size_t ncarried; /* 0: idle */
+	struct outbox *outbox; /* what it carries, in the store's words */
 };
 
 static void
@@ -79,6 +80,12 @@ scribe_is_up(const struct scribe *scribe)
 	return session_is_up(scribe->session);
 }
 
+size_t
+scribe_carries(const struct scribe *scribe)
+{
+	return scribe->ncarried;
+}
+
 static bool
 is_unit(const struct scribe *scribe)
 {
@@ -92,6 +99,7 @@ put_down(struct scribe *scribe, struct parcels *carried)
 {
 	TAILQ_INIT(carried);
 	TAILQ_CONCAT(carried, &scribe->carried, link);
+	scribe->ncarried = 0;
 	outbox_close(scribe->outbox);
 	scribe->outbox = NULL;
 	writer_wake(scribe->writer);
@@ -356,10 +364,10 @@ scribe_turn(struct scribe *scribe)
 	struct pg_batch *batch;
 	struct err err;
 
-	if (scribe->outbox != NULL || !session_is_up(scribe->session))
+	if (scribe->ncarried > 0 || !session_is_up(scribe->session))
 		return;
-	writer_take(scribe->writer, &scribe->carried);
-	if (TAILQ_EMPTY(&scribe->carried))
+	scribe->ncarried = writer_take(scribe->writer, &scribe->carried);
+	if (scribe->ncarried == 0)
 		return;
 	scribe->ingest->metrics.batches++;
 	batch = pg_batch_new();

@@ -15,6 +15,7 @@
 #define INGEST_SCRIBE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct err;
 struct ingest;
@@ -28,6 +29,9 @@ int scribe_open(struct scribe **out, struct ingest *ingest,
 void scribe_close(struct scribe *scribe);
 
 bool scribe_is_up(const struct scribe *scribe);
+
+/* How many parcels it carries; 0: it is idle. */
+size_t scribe_carries(const struct scribe *scribe);
 
 /* If it is idle, begin with the next batch. */
 void scribe_turn(struct scribe *scribe);

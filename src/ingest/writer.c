@@ -18,7 +18,7 @@ struct writer {
 	struct ingest *ingest;
 	struct event *turn;
 	struct parcels queue;
-	size_t nevents, bytes; /* in the queue */
+	size_t nparcels, nevents, bytes; /* in the queue */
 	size_t nscribes;
 	struct scribe **scribes;
 };
@@ -26,6 +26,7 @@ struct writer {
 static void
 enter(struct writer *writer, const struct parcel *parcel)
 {
+	writer->nparcels++;
 	writer->nevents += parcel->n;
 	writer->bytes += parcel->bytes;
 }
@@ -34,6 +35,7 @@ static void
 leave(struct writer *writer, struct parcel *parcel)
 {
 	TAILQ_REMOVE(&writer->queue, parcel, link);
+	writer->nparcels--;
 	writer->nevents -= parcel->n;
 	writer->bytes -= parcel->bytes;
 }
@@ -144,24 +146,44 @@ wants_own_batch(const struct parcel *parcel)
 	return parcel->is_unit || parcel->is_alone;
 }
 
-void
+/* A batch has a cost whatever is in it: one that is not full, and smaller than
+ * each of those under way, waits for more, or for one of these to end. */
+static bool
+is_worth_a_batch(const struct writer *writer)
+{
+	size_t least = 0, n;
+
+	for (size_t i = 0; i < writer->nscribes; i++) {
+		n = scribe_carries(writer->scribes[i]);
+		if (n > 0 && (least == 0 || n < least))
+			least = n;
+	}
+	return writer->nparcels >= least || writer->nevents >= BATCH_EVENTS ||
+	       writer->bytes >= BATCH_BYTES;
+}
+
+size_t
 writer_take(struct writer *writer, struct parcels *out)
 {
 	struct parcel *parcel;
-	size_t nevents = 0, bytes = 0;
+	size_t n = 0, nevents = 0, bytes = 0;
 
+	if (!is_worth_a_batch(writer))
+		return 0;
 	while ((parcel = TAILQ_FIRST(&writer->queue)) != NULL) {
-		if (nevents > 0 && (wants_own_batch(parcel) ||
-				       nevents + parcel->n > BATCH_EVENTS ||
-				       bytes + parcel->bytes > BATCH_BYTES))
-			return;
+		if (n > 0 && (wants_own_batch(parcel) ||
+				 nevents + parcel->n > BATCH_EVENTS ||
+				 bytes + parcel->bytes > BATCH_BYTES))
+			break;
 		leave(writer, parcel);
 		TAILQ_INSERT_TAIL(out, parcel, link);
+		n++;
 		nevents += parcel->n;
 		bytes += parcel->bytes;
 		if (wants_own_batch(parcel))
-			return;
+			break;
 	}
+	return n;
 }
 
 void

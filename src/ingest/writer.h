@@ -6,7 +6,9 @@
  *
  * A scribe has one connection and carries one batch at a time.  What arrives
  * while all are busy is the next batch: so commits are shared under load, and
- * no timer holds up an event when there is none.  A parcel of one event never
+ * no timer holds up an event when there is none.  Since a batch costs much
+ * whatever is in it, none begins that is not full and has fewer parcels than each
+ * of those under way; when one of these ends, it does.  A parcel of one event never
  * suffers from its neighbours: if the database refuses a batch, each is tried
  * alone.  A parcel that is a unit has a transaction of its own, and is kept as
  * a whole or not at all.
@@ -69,10 +71,10 @@ int writer_connections(const struct writer *writer);
 size_t writer_queued(const struct writer *writer);
 size_t writer_queued_bytes(const struct writer *writer);
 
-/* For scribes: move the next batch to `out`, which is empty; put one back in
- * front; look for idle scribes at the end of this turn of the loop; a
- * connection has gone. */
-void writer_take(struct writer *writer, struct parcels *out);
+/* For scribes: move the next batch to `out`, which is empty, and return how many
+ * parcels it has; put one back in front; look for idle scribes at the end of
+ * this turn of the loop; a connection has gone. */
+size_t writer_take(struct writer *writer, struct parcels *out);
 void writer_return(struct writer *writer, struct parcels *parcels);
 void writer_wake(struct writer *writer);
 void writer_lost(struct writer *writer);

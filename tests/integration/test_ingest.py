@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from .api import Api
-from .wait import until
+from .wait import never, until
 
 EVENT = {"type": "order.paid", "data": {"n": 1}}
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -441,6 +441,52 @@ def test_events_that_come_together_share_transactions(api, db, endpoint):
         thread.join()
     assert db.value("SELECT count(*) FROM postrider.delivery") == 320
     assert db.value("SELECT count(DISTINCT xmin::text) FROM postrider.event") < 320
+
+
+def test_no_batch_begins_that_is_smaller_than_the_one_under_way(make_ingest, admin_key, db):
+    """Ids that other transactions are inserting hold batches up, one of two events at last."""
+    api = make_ingest(statement_timeout="60s").api(admin_key)
+
+    def hold(blocker, *ids):
+        blocker.execute("BEGIN")
+        for event_id in ids:
+            blocker.execute(
+                "INSERT INTO postrider.event (tenant_id, event_id, type, fan_out, fingerprint)"
+                " VALUES (1, %s, 't', 0, '\\x00')", [event_id])
+
+    def queued(n):
+        return f"postrider_ingest_queued_events {n}\n" in api.get("/metrics").body.decode()
+
+    with ThreadPoolExecutor(7) as pool, db.cluster.connect(db.name) as first, \
+            db.cluster.connect(db.name) as second:
+        def post(event_id):
+            posted.append(pool.submit(api.event, 1, id=event_id))
+            return posted[-1]
+
+        posted = []
+        hold(first, "a1", "a2")
+        hold(second, "b1", "b2")
+        for n, event_id in enumerate(("a1", "a2"), 1):
+            post(event_id)
+            until(lambda n=n: lock_waits(db) == n, "as many as the other has: it begins")
+        for n, event_id in enumerate(("b1", "b2"), 1):
+            post(event_id)
+            until(lambda n=n: queued(n), "both connections are busy")
+        first.execute("ROLLBACK")
+        until(lambda: lock_waits(db) == 1 and queued(0), "one carries two, one is idle")
+
+        alone = post("c1")
+        until(lambda: queued(1), "one is fewer than two")
+        never(alone.done, "it begins alone")
+        post("c2").result(timeout=10)
+        alone.result(timeout=10)
+        assert lock_waits(db) == 1
+        post("d1")
+        until(lambda: queued(1), "again one waits")
+        second.execute("ROLLBACK")
+        for future in posted:
+            future.result(timeout=10)
+    assert db.value("SELECT count(*) FROM postrider.event") == 7
 
 
 def test_without_the_database_the_answer_is_quick_and_it_comes_back(
