@@ -18,6 +18,7 @@ struct scribe {
 	struct session *session;
 	struct parcels carried;
 	size_t ncarried; /* 0: idle */
+	usec_t began_at; /* on clock_now() */
 	struct outbox *outbox; /* what it carries, in the store's words */
 };
 
@@ -81,9 +82,10 @@ scribe_is_up(const struct scribe *scribe)
 }
 
 size_t
-scribe_carries(const struct scribe *scribe)
+scribe_carries(const struct scribe *scribe, usec_t at_most_for)
 {
-	return scribe->ncarried;
+	return clock_now() - scribe->began_at < at_most_for ? scribe->ncarried
+	                                                    : 0;
 }
 
 static bool
@@ -369,6 +371,7 @@ scribe_turn(struct scribe *scribe)
 	scribe->ncarried = writer_take(scribe->writer, &scribe->carried);
 	if (scribe->ncarried == 0)
 		return;
+	scribe->began_at = clock_now();
 	scribe->ingest->metrics.batches++;
 	batch = pg_batch_new();
 	if (batch == NULL)

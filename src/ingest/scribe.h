@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/clock.h"
+
 struct err;
 struct ingest;
 struct scribe;
@@ -30,8 +32,8 @@ void scribe_close(struct scribe *scribe);
 
 bool scribe_is_up(const struct scribe *scribe);
 
-/* How many parcels it carries; 0: it is idle. */
-size_t scribe_carries(const struct scribe *scribe);
+/* How many parcels it carries, and not for longer; 0: none. */
+size_t scribe_carries(const struct scribe *scribe, usec_t at_most_for);
 
 /* If it is idle, begin with the next batch. */
 void scribe_turn(struct scribe *scribe);

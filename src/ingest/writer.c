@@ -14,6 +14,10 @@ enum {
 	BATCH_BYTES = 4 << 20,
 };
 
+/* A batch that is under way for so long hangs on something: nothing waits for
+ * it. */
+#define PATIENCE (50 * USEC_PER_MS)
+
 struct writer {
 	struct ingest *ingest;
 	struct event *turn;
@@ -43,12 +47,16 @@ leave(struct writer *writer, struct parcel *parcel)
 static void
 on_turn(evutil_socket_t fd, short what, void *arg)
 {
+	const struct timeval again = clock_timeval(PATIENCE);
 	struct writer *writer = arg;
 
 	(void)fd;
 	(void)what;
 	for (size_t i = 0; i < writer->nscribes; i++)
 		scribe_turn(writer->scribes[i]);
+	/* Without memory for a timer the next event, or answer, looks again. */
+	if (writer->nparcels > 0)
+		(void)event_add(writer->turn, &again);
 }
 
 void
@@ -147,14 +155,15 @@ wants_own_batch(const struct parcel *parcel)
 }
 
 /* A batch has a cost whatever is in it: one that is not full, and smaller than
- * each of those under way, waits for more, or for one of these to end. */
+ * each of those under way, waits for more, or for one of these to end, a moment at
+ * most. */
 static bool
 is_worth_a_batch(const struct writer *writer)
 {
 	size_t least = 0, n;
 
 	for (size_t i = 0; i < writer->nscribes; i++) {
-		n = scribe_carries(writer->scribes[i]);
+		n = scribe_carries(writer->scribes[i], PATIENCE);
 		if (n > 0 && (least == 0 || n < least))
 			least = n;
 	}
