@@ -20,6 +20,7 @@
 --   $18 integer[] receiving it
 --   $19 text[]   headers of the answer, or null
 --   $20 text[]   how its body begins, or null
+--   $21 bigint[] when the event was accepted, microseconds since 1970, or null
 --
 -- Any of $14 to $20 is null if it would hold nothing but nulls.
 --
@@ -52,7 +53,7 @@ WITH outcome AS MATERIALIZED (
     SELECT o.ord, o.lane_id, o.token, o.verdict, o.retry_us, o.ended, o.status,
            o.duration_us, o.remote, o.reason, o.disables,
            o.dns_us, o.connect_us, o.tls_us, o.wait_us, o.receive_us,
-           o.headers, o.excerpt,
+           o.headers, o.excerpt, o.accepted_us,
            l.subscription_id, l.head_id, l.tail_id, l.attempts,
            l.lease_worker, l.leased_at, l.lane_at,
            d.generation, d.ctid AS delivery_at,
@@ -74,12 +75,13 @@ WITH outcome AS MATERIALIZED (
                   $5::bigint[], $6::text[], $7::integer[], $8::bigint[],
                   $9::text[], $10::text[], $11::boolean[], $12::boolean[],
                   $14::integer[], $15::integer[], $16::integer[],
-                  $17::integer[], $18::integer[], $19::text[], $20::text[])
+                  $17::integer[], $18::integer[], $19::text[], $20::text[],
+                  $21::bigint[])
            WITH ORDINALITY
            AS o (lane_id, token, version, verdict, retry_us, ended, status,
                  duration_us, remote, reason, disables, hands_back,
                  dns_us, connect_us, tls_us, wait_us, receive_us,
-                 headers, excerpt, ord)
+                 headers, excerpt, accepted_us, ord)
      CROSS JOIN LATERAL (
            SELECT *, ctid AS lane_at
              FROM postrider.lane
@@ -111,6 +113,22 @@ WITH outcome AS MATERIALIZED (
      WHERE verdict <> 'release'
        AND ended IS NOT NULL
        AND generation IS NOT NULL
+), tallied AS (
+    INSERT INTO postrider.history_tally
+           (recorded_at, verdict, subscription_ids, attempt_us, delivery_us)
+    SELECT statement_timestamp(), verdict, array_agg(subscription_id),
+           array_agg(duration_us::real),
+           array_agg((CASE
+                          WHEN verdict = 'delivered' AND generation = 1
+                          THEN 1000000 * date_part('epoch',
+                                                   statement_timestamp())
+                               - accepted_us
+                      END)::real)
+      FROM outcome
+     WHERE verdict <> 'release'
+       AND ended IS NOT NULL
+       AND generation IS NOT NULL
+     GROUP BY verdict
 ), finished AS (
     UPDATE postrider.delivery d
        SET state = o.verdict,

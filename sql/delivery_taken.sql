@@ -14,6 +14,7 @@
 --   $12 integer[] receiving it
 --   $13 text[]   headers of the answer, or null
 --   $14 text[]   how its body begins, or null
+--   $15 bigint[] when the event was accepted, microseconds since 1970, or null
 --
 -- Any of $8 to $14 is null if it would hold nothing but nulls.
 --
@@ -39,6 +40,7 @@
 WITH own AS MATERIALIZED (
     SELECT o.ord, o.status, o.duration_us, o.remote, o.dns_us, o.connect_us,
            o.tls_us, o.wait_us, o.receive_us, o.headers, o.excerpt,
+           o.accepted_us,
            l.lane_at, l.id AS lane_id, l.subscription_id, l.asset, l.tail_id,
            l.head_id, l.attempts, l.lease_worker, l.leased_at,
            t.due_from, s.timeout_ms, s.version,
@@ -47,10 +49,11 @@ WITH own AS MATERIALIZED (
       FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::integer[],
                   $5::bigint[], $6::text[], $8::integer[], $9::integer[],
                   $10::integer[], $11::integer[], $12::integer[], $13::text[],
-                  $14::text[])
+                  $14::text[], $15::bigint[])
            WITH ORDINALITY
            AS o (lane_id, token, version, status, duration_us, remote, dns_us,
-                 connect_us, tls_us, wait_us, receive_us, headers, excerpt, ord)
+                 connect_us, tls_us, wait_us, receive_us, headers, excerpt,
+                 accepted_us, ord)
      CROSS JOIN LATERAL (
            SELECT *, ctid AS lane_at
              FROM postrider.lane
@@ -115,13 +118,25 @@ WITH own AS MATERIALIZED (
     INSERT INTO postrider.attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
             status, worker, remote, dns_us, connect_us, tls_us, wait_us,
-            receive_us, headers, excerpt, recorded_at)
+            receive_us, headers, excerpt)
     SELECT head_id, generation, attempts,
            statement_timestamp() - duration_us * interval '1 microsecond',
            duration_us, 'answered', status, lease_worker, remote, dns_us,
-           connect_us, tls_us, wait_us, receive_us, headers, excerpt,
-           (SELECT clock_timestamp())
+           connect_us, tls_us, wait_us, receive_us, headers, excerpt
       FROM held
+), tallied AS (
+    INSERT INTO postrider.history_tally
+           (recorded_at, verdict, subscription_ids, attempt_us, delivery_us)
+    SELECT (SELECT clock_timestamp()), 'delivered', array_agg(subscription_id),
+           array_agg(duration_us::real),
+           array_agg((CASE
+                          WHEN generation = 1
+                          THEN (SELECT 1000000 * date_part('epoch',
+                                                           clock_timestamp()))
+                               - accepted_us
+                      END)::real)
+      FROM held
+    HAVING count(*) > 0
 ), finished AS (
     UPDATE postrider.delivery d
        SET state = 'delivered',

@@ -58,13 +58,13 @@ WITH wanted (role, privilege, columns, relations) AS (
          'subscription_test,turn,lane,replay,'
          'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
          'retention_late,subscription_pattern,operation,operation_backlog,'
-         'history_count,history_progress}'),
+         'history_count,history_progress,history_tally}'),
         ('postrider_dispatch', 'SELECT', '{id,name}', '{tenant}'),
         ('postrider_dispatch', 'SELECT',
          '{number,at,actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'INSERT', '{}',
          '{lane,replay,delivery,attempt,dead_letter,cancelling,'
-         'retention_late,operation_backlog,history_count}'),
+         'retention_late,operation_backlog,history_count,history_tally}'),
         ('postrider_dispatch', 'INSERT',
          '{actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'UPDATE',
@@ -102,7 +102,7 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'UPDATE', '{body}', '{event}'),
         ('postrider_dispatch', 'DELETE', '{}',
          '{subscription_test,lane,replay,delivery,attempt,dead_letter,cancelling,'
-         'retention_late,operation_backlog,history_count}'),
+         'retention_late,operation_backlog,history_count,history_tally}'),
         ('postrider_dispatch', 'USAGE', '{}', '{position}'),
         ('postrider_reader', 'SELECT', '{}',
          '{schema_migration,deliveries,assets,backlog,dead_letters,'
@@ -110,8 +110,7 @@ WITH wanted (role, privilege, columns, relations) AS (
          'retention_late,history,history_progress,history_reach}'),
         ('postrider_reader', 'SELECT',
          '{delivery_id,started_at,duration_us,generation,attempt,status,ended,'
-         'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us,'
-         'recorded_at}',
+         'worker,remote,reason,dns_us,connect_us,tls_us,wait_us,receive_us}',
          '{attempt}'),
         ('postrider_reader', 'SELECT',
          '{subscription_id,tenant_id,asked_at,expires_at,event_id,taken_by,'

@@ -32,6 +32,7 @@ struct delivery_outcome {
 	int64_t subscription_id;
 	int64_t version; /* of the subscription when it was leased */
 	usec_t claimed_at; /* on clock_now(), or a little earlier */
+	usec_t accepted_at; /* as lane_lease has it */
 	unsigned char token[LANE_TOKEN]; /* the lease's */
 	struct verdict verdict;
 	enum send_end end;

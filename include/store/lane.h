@@ -34,6 +34,7 @@ struct lane_lease {
 	/* Since the claim: later it is given back, for it is at a rate.
 	 * INT64_MAX: it is not. */
 	usec_t begin_within;
+	usec_t accepted_at; /* the event, since 1970; 0: not known */
 	/* These lend from the rows; `body` is NULL once purged. */
 	const char *event_id;
 	const void *body;

@@ -12,7 +12,8 @@ enum {
 	TELL_ENTRIES = 200, /* of the audit */
 	TELL_DEAD = 1000, /* what a look finds is one event a subscription */
 	TELL_BACKLOGS = 200,
-	HISTORY_ROWS = 300, /* attempts, and as many old rows */
+	HISTORY_ATTEMPTS = 1000,
+	HISTORY_ROWS = 300, /* that are old */
 };
 
 /* Between two looks that find dead letters, and between two rounds. */
@@ -114,6 +115,7 @@ void
 chore_history(struct pg_batch *batch)
 {
 	pg_call(batch, STMT_HISTORY_STEP);
+	pg_int(batch, HISTORY_ATTEMPTS);
 	pg_int(batch, HISTORY_ROWS);
 	pg_bigint(batch, MINUTES_AGE);
 	pg_bigint(batch, QUARTERS_AGE);

@@ -23,7 +23,8 @@ void delivery_put_versions(
 void delivery_put_results(
     struct pg_batch *batch, outcomes_t outcomes, size_t n);
 
-/* Seven*: of each phase its time; the answer's headers, how its body begins. */
+/* Eight: of each phase its time*; the answer's headers*, how its body begins*;
+ * when the event was accepted. */
 void delivery_put_answers(
     struct pg_batch *batch, outcomes_t outcomes, size_t n);
 

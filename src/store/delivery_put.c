@@ -121,6 +121,19 @@ put_texts(struct pg_batch *batch, outcomes_t outcomes, size_t n, text_fn *text)
 	pg_array_end(batch);
 }
 
+static void
+put_accepted(struct pg_batch *batch, outcomes_t outcomes, size_t n)
+{
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < n; i++) {
+		if (outcomes[i]->accepted_at == 0)
+			pg_null(batch);
+		else
+			pg_bigint(batch, outcomes[i]->accepted_at);
+	}
+	pg_array_end(batch);
+}
+
 /* What is kept of the answers. */
 void
 delivery_put_answers(struct pg_batch *batch, outcomes_t outcomes, size_t n)
@@ -129,4 +142,5 @@ delivery_put_answers(struct pg_batch *batch, outcomes_t outcomes, size_t n)
 		put_phase(batch, outcomes, n, (enum delivery_phase)phase);
 	put_texts(batch, outcomes, n, headers);
 	put_texts(batch, outcomes, n, excerpt);
+	put_accepted(batch, outcomes, n);
 }

@@ -219,6 +219,8 @@ lane_body_read(const struct pg_rows *rows, int row, struct lane_lease *out)
 	    pg_get_bigint(rows, row, event_no) != out->event_no)
 		return false;
 	out->event_id = pg_get_text(rows, row, pg_column(rows, "event_id"));
+	out->accepted_at =
+	    pg_get_bigint(rows, row, pg_column(rows, "accepted_us"));
 	out->body = pg_get_bytes(rows, row, pg_column(rows, "body"), &out->len);
 	return true;
 }

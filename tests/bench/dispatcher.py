@@ -17,6 +17,7 @@ STATEMENTS = ("lane_reclaim", "turn_wake", "turn_take", "lane_claim", "turn_excl
 
 RECLAIMS, WAKES, TURNS = 200, 1000, 200 # most in one pass
 MARGIN, BEGIN_WITHIN = 5_000_000, 100_000  # microseconds
+ACCEPTED = 1_700_000_000_000_000  # an event, in microseconds since 1970
 
 
 Lease = namedtuple("Lease", "lane token subscription version")
@@ -141,7 +142,8 @@ class Dispatcher:
 
     def kept(self, n):
         """What is kept of n answers without a body, on connections that stood."""
-        return None, None, None, [900] * n, [50] * n, ["content-type: text/plain"] * n, None
+        return (None, None, None, [900] * n, [50] * n, ["content-type: text/plain"] * n, None,
+                [ACCEPTED] * n)
 
     def record(self, leases, verdicts, wait=0, hands_back=True):
         """Keep an outcome for each lease: 'delivered', or 'retry' after `wait`."""

@@ -8,7 +8,7 @@ COLUMNS = {
     "assets": "subscription_id tenant asset delivery_id event_id type accepted_at state why until"
               " attempts behind replays dead_reason due_at leased_at lease_until lease_worker",
     "attempt": "delivery_id started_at duration_us generation attempt status ended worker remote"
-               " reason dns_us connect_us tls_us wait_us receive_us headers excerpt recorded_at",
+               " reason dns_us connect_us tls_us wait_us receive_us headers excerpt",
     "audit": "id at actor tenant_id action subject detail number source hash",
     "audit_head": "is_only number hash at",
     "backlog": "subscription_id tenant url why until first_due_at oldest_accepted_at due later"
@@ -31,6 +31,7 @@ COLUMNS = {
                      " delivery_times",
     "history_progress": "is_only counted_until watched_at watched_xid minutes_from quarters_from",
     "history_reach": "until",
+    "history_tally": "recorded_at verdict subscription_ids attempt_us delivery_us",
     "lane": "id subscription_id head_id tail_id head_event_no due_at lease_until lease_token"
             " attempts asset lease_worker look_at leased_at resume_id resume_at",
     "operation": "is_only audit_number died_in dead_id dead_at backlog_id backlog_at",
@@ -115,6 +116,7 @@ TABLES = {
         "history_progress": {"SELECT": ALL,
                              "UPDATE": "counted_until watched_at watched_xid minutes_from"
                                        " quarters_from"},
+        "history_tally": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "lane": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                  "UPDATE": "head_id head_event_no tail_id resume_id resume_at due_at lease_until"
                            " lease_token look_at leased_at attempts lease_worker"},
@@ -144,7 +146,7 @@ TABLES = {
         **{view: {"SELECT": ALL} for view in VIEWS},
         "attempt": {"SELECT": "delivery_id started_at duration_us generation attempt status ended"
                               " worker remote reason dns_us connect_us tls_us wait_us"
-                              " receive_us recorded_at"},
+                              " receive_us"},
         "audit": {"SELECT": "number at actor source tenant_id action subject hash"},
         "cancelling": {"SELECT": ALL},
         "history_progress": {"SELECT": ALL},

@@ -58,6 +58,7 @@ def accept(connection, tenant, subscription, event_id, asset):
 
 MARGIN = 5_000_000  # microseconds that a lease outlives the longest attempt
 BEGIN_WITHIN = 100_000
+ACCEPTED = 1_700_000_000_000_000  # an event, in microseconds since 1970
 STAYS = 999_999  # dice: few lanes are no reason to move the place that they are read from
 
 
@@ -78,21 +79,22 @@ def record(connection, lane, token, verdict, wait_us=0, version=1, **how):
 
 
 def record_all(connection, lanes, tokens, verdicts, wait_us=0, version=1, statuses=None,
-               disables=False, hands_back=True):
+               disables=False, hands_back=True, durations=None, accepted_us=None):
     """The same for many."""
     n = len(lanes)
     statement(connection, "lane_hold", lanes)
     return statement(
         connection, "delivery_record", lanes, tokens, [version] * n, verdicts, [wait_us] * n,
-        ["answered"] * n, statuses or [200] * n, [1000] * n, [None] * n, [None] * n,
-        [disables] * n, [hands_back] * n, MARGIN, *[None] * 7).fetchall()
+        ["answered"] * n, statuses or [200] * n, durations or [1000] * n, [None] * n, [None] * n,
+        [disables] * n, [hands_back] * n, MARGIN, *[None] * 7,
+        accepted_us or [ACCEPTED] * n).fetchall()
 
 
 def taken(connection, lanes, tokens, version=1):
     """Record that each was taken, of lanes that go on; returns {lane: new token}."""
     n = len(lanes)
     cursor = statement(connection, "delivery_taken", lanes, tokens, [version] * n, [204] * n,
-                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 7)
+                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 7, [ACCEPTED] * n)
     names = [column.name for column in cursor.description]
     rows = [dict(zip(names, row)) for row in cursor.fetchall()]
     return {row["lane_id"]: row["lease_token"] for row in rows}

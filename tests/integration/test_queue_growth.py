@@ -20,7 +20,7 @@ class Session:
         for name, value in re.findall(r'\{ "(\w+)", "(\w+)" \}', SESSION.read_text()):
             connection.execute(f"SET {name} = {value}")
         connection.execute("SET postrider.taken = '{}'")
-        for name, parameters in (("turn_take", 3), ("lane_claim", 5), ("delivery_record", 20),
+        for name, parameters in (("turn_take", 3), ("lane_claim", 5), ("delivery_record", 21),
                                  ("turn_settle", 5), ("turn_rest", 1)):
             connection.execute(f"PREPARE {name} AS {(SQL / f'{name}.sql').read_text()}")
             # The plan is made once, now.
@@ -74,7 +74,7 @@ def claim(db, cluster):
 def outcomes(lanes, tokens, verdict):
     each = [array([value] * MANY) for value in (1, verdict, 60_000_000, "answered", 500, 1,
                                                 "NULL", "NULL", "false")]
-    kept = [array([value] * MANY) for value in (1, 2, 3, 4, 5, "headers", "excerpt")]
+    kept = [array([value] * MANY) for value in (1, 2, 3, 4, 5, "headers", "excerpt", 1)]
     return lanes, tokens, *each, array(["true"] * MANY), str(MARGIN), *kept
 
 

@@ -93,7 +93,7 @@ def test_it_says_what_waits_and_why(api, make_dispatch, db, endpoint, make_endpo
     assert recent["success"] == db.value(f"SELECT (count(*) FILTER (WHERE {TAKEN}))::float"
                                          " / count(*) FROM postrider.attempt")
     for name, times in (("attempt_ms", "SELECT duration_us / 1000.0 AS ms FROM postrider.attempt"),
-                        ("delivery_ms", "SELECT 1000 * extract(epoch FROM a.recorded_at"
+                        ("delivery_ms", "SELECT 1000 * extract(epoch FROM d.finished_at"
                          " - d.accepted_at) AS ms FROM postrider.attempt a JOIN"
                          f" postrider.deliveries d ON d.id = a.delivery_id WHERE a.{TAKEN}")):
         for part in 50, 95, 99:
