@@ -132,6 +132,17 @@ def test_one_that_is_not_plain_does_not_keep_back_the_others(db, cluster, sessio
     assert set(statement.taken(session, list(lanes), list(tokens))) == {lanes[0], lanes[2]}
 
 
+def test_payloads_follow_in_the_order_of_the_rows(db, cluster, session, subscription):
+    """Whatever that is: rows and payloads are matched one by one."""
+    assets = "fcaebd"
+    put(db, cluster, subscription, *assets, *assets)
+    leases = claim(session)
+    again = statement.taken(session, *map(list, zip(*(leases[asset] for asset in "cfbdae"))))
+    heads = dict(db.rows("SELECT id, head_event_no FROM postrider.lane"))
+    assert bodies(session) == [heads[lane] for lane in again]
+    assert len(again) == len(assets)
+
+
 def test_what_is_appended_meanwhile_is_for_the_long_way(
         db, cluster, subscription, sessions):  # noqa: F811
     """It saw the tables before it had the lock."""
