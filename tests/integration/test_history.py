@@ -179,6 +179,8 @@ def test_a_time_is_not_older_than_the_number_of_its_transaction(queue, db, other
         step(db.connection)  # looks at the clock
         other.commit()
         join()
+        assert late.execute("SELECT max(recorded_at) >= (SELECT watched_at FROM postrider."
+                            "history_progress) FROM postrider.history_tally").fetchone()[0]
         until(lambda: step(db.connection) and counts(db) == (1, 0, 0), "the other is counted")
     count_all(db)
     assert counts(db) == (2, 0, 0)
