@@ -106,6 +106,15 @@ worker_room(const struct worker *worker)
 	return (int)(room < worker->conf->batch ? room : worker->conf->batch);
 }
 
+int
+worker_room_max(const struct worker *worker)
+{
+	const struct worker_conf *conf = worker->conf;
+
+	return (int)(conf->max_in_flight < conf->batch ? conf->max_in_flight
+						       : conf->batch);
+}
+
 void
 worker_freed(struct worker *worker)
 {

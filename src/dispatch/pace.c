@@ -6,13 +6,15 @@
 enum { LANES_A_TURN = 16 };
 
 usec_t
-pace_rest(usec_t took, int lanes, int batch, int room)
+pace_rest(usec_t took, int lanes, int most, int room)
 {
-	int enough = batch / 4;
-	usec_t rest = room < enough ? 3 * took : took;
+	int enough = most / 4;
+	usec_t rest = took;
 
 	if (lanes >= enough)
 		return 0;
+	if (room < enough)
+		rest *= 1 + 2 * enough / (lanes + 1);
 	return rest < LONGEST_REST ? rest : LONGEST_REST;
 }
 

@@ -13,11 +13,12 @@
 
 /*
  * How long not to begin the next transaction of a kind, after one that took so
- * long for so few of the `batch` lanes that it could have had.  What comes
- * meanwhile shares one.  Small transactions take half of the time at most, and a
- * quarter if there is little room for more than is in flight.
+ * long for so few of the `most` lanes that it could ever have.  What comes
+ * meanwhile shares one.  Small transactions take half of the time at most, and
+ * less where there is little `room` for more than is in flight: then nothing is
+ * idle meanwhile.
  */
-usec_t pace_rest(usec_t took, int lanes, int batch, int room);
+usec_t pace_rest(usec_t took, int lanes, int most, int room);
 
 /*
  * How many turns the next pass takes, at most `most`, if one of so many has

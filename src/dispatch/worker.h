@@ -64,8 +64,9 @@ struct worker {
 	bool stopping; /* nothing new is begun */
 };
 
-/* Room for more leases. */
+/* Room for more leases in one claim, and the most that there ever is. */
 int worker_room(const struct worker *worker);
+int worker_room_max(const struct worker *worker);
 
 /* An attempt came to its end: its place is free.  Ends the loop when stopping
  * and this was the last. */

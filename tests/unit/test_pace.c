@@ -18,8 +18,16 @@ test_small_transactions_leave_time_between_them(void **state)
 	assert_int_equal(pace_rest(2000, BATCH / 4 - 1, BATCH, BATCH), 2000);
 	assert_int_equal(pace_rest(2000, BATCH / 4, BATCH, BATCH), 0);
 	assert_int_equal(pace_rest(2000, 1, BATCH, BATCH / 4), 2000);
-	assert_int_equal(pace_rest(2000, 1, BATCH, BATCH / 4 - 1), 6000);
-	assert_int_equal(pace_rest(2000, 0, BATCH, 0), 6000);
+}
+
+static void
+test_where_all_places_are_taken_transactions_are_large(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	    pace_rest(2000, BATCH / 4 - 1, BATCH, BATCH / 4 - 1), 6000);
+	assert_int_equal(pace_rest(2000, 24, BATCH, 0), 22000);
+	assert_int_equal(pace_rest(2000, 24, BATCH, BATCH / 4), 2000);
 }
 
 static void
@@ -33,11 +41,11 @@ test_no_rest_is_long(void **state)
 }
 
 static void
-test_where_batches_are_small_none_is_too_small(void **state)
+test_where_there_are_few_places_none_is_too_small(void **state)
 {
 	(void)state;
-	for (int batch = 1; batch < 4; batch++)
-		assert_int_equal(pace_rest(2000, 0, batch, 0), 0);
+	for (int most = 1; most < 4; most++)
+		assert_int_equal(pace_rest(2000, 0, most, 0), 0);
 }
 
 /* Passes one after the other, over subscriptions that have so many lanes each. */
@@ -80,9 +88,11 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 		    test_small_transactions_leave_time_between_them),
+		cmocka_unit_test(
+		    test_where_all_places_are_taken_transactions_are_large),
 		cmocka_unit_test(test_no_rest_is_long),
 		cmocka_unit_test(
-		    test_where_batches_are_small_none_is_too_small),
+		    test_where_there_are_few_places_none_is_too_small),
 		cmocka_unit_test(test_turns_that_have_much_are_few),
 		cmocka_unit_test(test_turns_that_have_little_are_many),
 	};
