@@ -8,6 +8,7 @@
 #include "base/notify.h"
 #include "dispatch/chores.h"
 #include "dispatch/claimer_inside.h"
+#include "dispatch/pace.h"
 #include "dispatch/worker.h"
 #include "store/rota.h"
 #include "store/session.h"
@@ -112,14 +113,24 @@ has_chore(const struct claimer *claimer)
 	       !(claimer->had_chore && has_pass(claimer));
 }
 
+/* Of a pass that had little room, and has some now. */
+static bool
+has_room_again(const struct claimer *claimer)
+{
+	int enough = pace_enough(worker_room_max(claimer->worker));
+
+	return claimer->room < enough && worker_room(claimer->worker) >= enough;
+}
+
 /* True if there is nothing else to do than a pass that has to wait. */
 static bool
 rests(struct claimer *claimer)
 {
 	usec_t wait = claimer->rests_until - clock_now();
 
-	if (wait <= 0 || !TAILQ_EMPTY(&claimer->waiting) ||
-	    claimer->nempty > 0 || has_chore(claimer))
+	if (wait <= 0 || has_room_again(claimer) ||
+	    !TAILQ_EMPTY(&claimer->waiting) || claimer->nempty > 0 ||
+	    has_chore(claimer))
 		return false;
 	claimer_look(claimer, wait);
 	return true;

@@ -162,7 +162,7 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 	begin_attempts(claimer, rows[PASS_CLAIM], rows[PASS_BODIES]);
 	claimer->rests_until =
 	    now + pace_rest(now - claimer->asked_at, found,
-		      worker_room_max(worker), worker_room(worker));
+		      worker_room_max(worker), claimer->room);
 	claimer_step(claimer);
 }
 

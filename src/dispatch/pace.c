@@ -5,10 +5,16 @@
 /* Lanes that a turn is to give, if it has them. */
 enum { LANES_A_TURN = 16 };
 
+int
+pace_enough(int most)
+{
+	return most / 4;
+}
+
 usec_t
 pace_rest(usec_t took, int lanes, int most, int room)
 {
-	int enough = most / 4;
+	int enough = pace_enough(most);
 	usec_t rest = took;
 
 	if (lanes >= enough)

@@ -11,12 +11,15 @@
 
 #include "base/clock.h"
 
+/* Of `most` lanes that a transaction can ever have, how many make one that is no
+ * small one. */
+int pace_enough(int most);
+
 /*
- * How long not to begin the next transaction of a kind, after one that took so
- * long for so few of the `most` lanes that it could ever have.  What comes
- * meanwhile shares one.  Small transactions take half of the time at most, and
- * less where there is little `room` for more than is in flight: then nothing is
- * idle meanwhile.
+ * How long not to begin the next transaction of a kind, unless there is enough for
+ * it, after one that took so long for so few `lanes`.  What comes meanwhile shares
+ * one.  Small transactions take half of the time at most, and less of it where
+ * there was no `room` for more, since all that can be in flight is.
  */
 usec_t pace_rest(usec_t took, int lanes, int most, int room);
 

@@ -54,10 +54,13 @@ schedule(struct recorder *recorder, usec_t wait)
 static usec_t
 rest_left(const struct recorder *recorder)
 {
+	const struct worker *worker = recorder->worker;
 	usec_t left = recorder->rests_until - clock_now();
+	bool is_enough =
+	    recorder->nwaiting >= pace_enough(worker_room_max(worker)) ||
+	    recorder->nwaiting == worker->held;
 
-	return left > 0 && recorder->nwaiting < recorder->worker->held ? left
-	                                                               : 0;
+	return left > 0 && !is_enough ? left : 0;
 }
 
 static void
