@@ -113,22 +113,15 @@ has_chore(const struct claimer *claimer)
 	       !(claimer->had_chore && has_pass(claimer));
 }
 
-/* Of a pass that had little room, and has some now. */
-static bool
-has_room_again(const struct claimer *claimer)
-{
-	int enough = pace_enough(worker_room_max(claimer->worker));
-
-	return claimer->room < enough && worker_room(claimer->worker) >= enough;
-}
-
 /* True if there is nothing else to do than a pass that has to wait. */
 static bool
 rests(struct claimer *claimer)
 {
+	const struct worker *worker = claimer->worker;
 	usec_t wait = claimer->rests_until - clock_now();
 
-	if (wait <= 0 || has_room_again(claimer) ||
+	if (wait <= 0 ||
+	    worker_room(worker) >= pace_enough(worker_room_max(worker)) ||
 	    !TAILQ_EMPTY(&claimer->waiting) || claimer->nempty > 0 ||
 	    has_chore(claimer))
 		return false;

@@ -11,8 +11,8 @@
  * A pass is one transaction in one batch: no lock is held while an answer
  * travels, nor by a dispatcher that is frozen.  One batch is in flight at a
  * time; what is to be done next is decided anew after each, in claimer_step().
- * A pass is followed by another if that would find more, at once or, if it found
- * little itself, after a rest (pace.h).
+ * A pass is followed by another if that would find more, at once or, if there was
+ * little room, after a rest (pace.h).
  */
 
 #ifndef DISPATCH_CLAIMER_H

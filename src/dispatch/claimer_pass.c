@@ -160,9 +160,11 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer->turns =
 	    pace_turns(claimer->turns, CLAIMER_TURNS, claimer->room, found);
 	begin_attempts(claimer, rows[PASS_CLAIM], rows[PASS_BODIES]);
-	claimer->rests_until =
-	    now + pace_rest(now - claimer->asked_at, found,
-		      worker_room_max(worker), claimer->room);
+	/* What has just come does not wait; who has no room for it can. */
+	if (claimer->room < pace_enough(worker_room_max(worker)))
+		claimer->rests_until =
+		    now + pace_rest(now - claimer->asked_at, found,
+			      worker_room_max(worker), claimer->room);
 	claimer_step(claimer);
 }
 

@@ -12,7 +12,7 @@ enum {
 	TELL_ENTRIES = 200, /* of the audit */
 	TELL_DEAD = 1000, /* what a look finds is one event a subscription */
 	TELL_BACKLOGS = 200,
-	HISTORY_ATTEMPTS = 1000,
+	HISTORY_ATTEMPTS = 300,
 	HISTORY_ROWS = 300, /* that are old */
 };
 
