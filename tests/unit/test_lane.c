@@ -13,15 +13,17 @@
 #include "../../src/pg/rows.h"
 #include "store/lane.h"
 
-enum { NUMBER, EVENT_ID, BODY, COLUMNS };
+enum { NUMBER, EVENT_ID, ACCEPTED, BODY, COLUMNS };
 
 /* One body, as the database sends it. */
 static int
 set_up(void **state)
 {
 	static char number[8] = { 0, 0, 0, 0, 0, 0, 3, 1 }; /* 769 */
+	static char accepted[8] = { 0, 0, 0, 0, 0, 0, 4, 2 }; /* 1026 */
 	static char event_id[] = "e1", body[] = "{}";
-	static char names[COLUMNS][16] = { "event_no", "event_id", "body" };
+	static char names[COLUMNS][16] = { "event_no", "event_id",
+		"accepted_us", "body" };
 	struct pg_rows *rows = calloc(1, sizeof(*rows));
 	PGresAttDesc attributes[COLUMNS] = { 0 };
 
@@ -36,6 +38,8 @@ set_up(void **state)
 	if (!PQsetResultAttrs(rows->result, COLUMNS, attributes) ||
 	    !PQsetvalue(rows->result, 0, NUMBER, number, sizeof(number)) ||
 	    !PQsetvalue(rows->result, 0, EVENT_ID, event_id, 2) ||
+	    !PQsetvalue(
+		rows->result, 0, ACCEPTED, accepted, sizeof(accepted)) ||
 	    !PQsetvalue(rows->result, 0, BODY, body, 2))
 		return -1;
 	return 0;
@@ -60,6 +64,7 @@ a_body_of_the_leases_event_is_lent(void **state)
 	assert_string_equal("e1", lease.event_id);
 	assert_int_equal(2, lease.len);
 	assert_memory_equal("{}", lease.body, 2);
+	assert_int_equal(1026, lease.accepted_at);
 }
 
 static void
