@@ -121,16 +121,16 @@ read_wakes(struct claimer *claimer, struct pg_rows *const *rows)
 	take_over(claimer, rows[PASS_RECLAIM]);
 }
 
-/* Where nothing was taken it is known when something falls due. */
+/* Where no turn was taken it is known when something falls due, or that nothing
+ * does. */
 static usec_t
 read_next(struct claimer *claimer, const struct pg_rows *rows)
 {
 	usec_t next_in = lane_next_read(rows);
+	bool is_soon = next_in >= 0 && next_in < WAKE_EVERY;
 
-	if (next_in >= 0)
-		claimer->wakes_at =
-		    claimer->asked_at +
-		    (next_in < WAKE_EVERY ? next_in : WAKE_EVERY);
+	claimer->wakes_at =
+	    claimer->asked_at + (is_soon ? next_in : WAKE_EVERY);
 	return next_in;
 }
 
@@ -139,7 +139,7 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct claimer *claimer = arg;
 	const struct worker *worker = claimer->worker;
-	usec_t now = clock_now(), next_in;
+	usec_t now = clock_now(), next_in = -1;
 	int found;
 
 	if (!claimer_answered(claimer, err))
@@ -147,11 +147,12 @@ on_passed(void *arg, struct pg_rows *const *rows, const struct err *err)
 	if (claimer->wakes) {
 		read_wakes(claimer, rows);
 		rows += PASS_WAKES;
-	} else {
-		claimer_look(claimer, claimer->wakes_at - now);
 	}
-	next_in = read_next(claimer, rows[PASS_NEXT]);
 	claimer_taken(claimer, rows[PASS_TAKE]);
+	if (claimer->nempty == 0)
+		next_in = read_next(claimer, rows[PASS_NEXT]);
+	else if (!claimer->wakes)
+		claimer_look(claimer, claimer->wakes_at - now);
 	if (has_more(claimer, rows[PASS_CLAIM]))
 		claimer->is_wanted = true;
 	else

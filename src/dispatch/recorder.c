@@ -27,6 +27,7 @@ struct recorder {
 	struct session *session;
 	struct outage outage;
 	struct event *flush; /* runs from the loop, after what made outcomes */
+	usec_t flush_at; /* when it does, on clock_now() */
 	struct attempt_list waiting;
 	int nwaiting;
 	usec_t rests_until; /* no record before, if more is to come */
@@ -44,7 +45,12 @@ static void
 schedule(struct recorder *recorder, usec_t wait)
 {
 	struct timeval tv = clock_timeval(wait);
+	usec_t at = clock_now() + wait;
 
+	if (event_pending(recorder->flush, EV_TIMEOUT, NULL) &&
+	    recorder->flush_at <= at)
+		return;
+	recorder->flush_at = at;
 	/* Nothing is lost if libevent has no memory: the next outcome tries
 	 * again, and leases run out at the worst. */
 	(void)event_add(recorder->flush, &tv);

@@ -7,11 +7,11 @@
  * A scribe has one connection and carries one batch at a time.  What arrives
  * while all are busy is the next batch: so commits are shared under load, and
  * no timer holds up an event when there is none.  Since a batch costs much
- * whatever is in it, none begins that is not full and has fewer parcels than each
- * of those under way; when one of these ends, or hangs, it does.  A parcel of one event never
- * suffers from its neighbours: if the database refuses a batch, each is tried
- * alone.  A parcel that is a unit has a transaction of its own, and is kept as
- * a whole or not at all.
+ * whatever is in it, none begins that is not full and has fewer parcels than
+ * each of those under way; when one of these ends, or hangs, it does.  A parcel
+ * of one event never suffers from its neighbours: if the database refuses a
+ * batch, each is tried alone.  A parcel that is a unit has a transaction of its
+ * own, and is kept as a whole or not at all.
  *
  * The queue is bounded, and empty while the database is away: then a parcel is
  * turned back at once.

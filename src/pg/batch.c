@@ -118,6 +118,12 @@ batch_command(struct pg_batch *batch, const char *name, const char *text)
 }
 
 static bool
+is_missing(const struct op *op, const bool *prepared)
+{
+	return op->kind == OP_CALL && !prepared[op->statement];
+}
+
+static bool
 has_prepare(const struct buf *ops, int statement)
 {
 	const struct op *op = (const struct op *)(void *)ops->data;
@@ -132,13 +138,18 @@ int
 batch_prepare(struct pg_batch *batch, const bool *prepared)
 {
 	struct buf ops = { 0 };
+	size_t n = 0;
 
+	while (n < batch_count(batch) && !is_missing(op_at(batch, n), prepared))
+		n++;
+	if (n == batch_count(batch))
+		return 0;
 	for (size_t i = 0; i < batch_count(batch); i++) {
 		const struct op *op = op_at(batch, i);
 		const struct op before = { .kind = OP_PREPARE,
 			.statement = op->statement };
 
-		if (op->kind == OP_CALL && !prepared[op->statement] &&
+		if (is_missing(op, prepared) &&
 		    !has_prepare(&ops, op->statement))
 			buf_add(&ops, &before, sizeof(before));
 		buf_add(&ops, op, sizeof(*op));

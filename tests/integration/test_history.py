@@ -16,7 +16,7 @@ from .wait import until
 FAST = {"retry_base_ms": 10}
 MANY = int(os.environ.get("POSTRIDER_TEST_ROWS", "50000"))
 HOUR, DAY = 3_600_000_000, 86_400_000_000  # microseconds
-ATTEMPTS, ROWS = 1000, 300  # of a step, as in src/store/chore.c
+ATTEMPTS, ROWS = 300, 300  # of a step, as in src/store/chore.c
 
 
 def counting(attempts=ATTEMPTS, rows=ROWS, next_in=1_000_000):
