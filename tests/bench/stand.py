@@ -43,6 +43,7 @@ http {{
     access_log off;
     keepalive_requests 1000000000;
     keepalive_timeout 1h;
+    client_header_timeout 1h; # until the first, while backlogs are made
     client_body_buffer_size 16k;
     client_body_temp_path body;
     proxy_temp_path proxy;
@@ -228,7 +229,9 @@ class Stack:
         self.stand = stand
         self.db, self.key = stand.install()
         self.endpoint = Endpoint(stand.folder)
-        self.ingest = stand.ingest(self.db)
+        # The endpoint has each of its connections for a whole run, much used or seldom.
+        self.ingest = stand.ingest(self.db, idle_timeout="1h",
+                                   max_requests_per_connection=1_000_000_000)
         self.ingest.api(self.key).subscribe(self.endpoint.url, max_in_flight=1000)
 
     def dispatch(self, **own):
