@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench import limits  # noqa: E402
 from bench.measure import Gauge, Goal, Meter, conclude, table  # noqa: E402
 from bench.stand import Stack, Stand  # noqa: E402
 from integration.wait import dawdle  # noqa: E402
@@ -134,6 +135,7 @@ def main():
     args = arguments()
     with Stand() as stand:
         report = {**stand.describe(), "settings": vars(args),
+                  "chain_p50_ms": limits.chain(stand, IDLE_RATE, args.idle_events),
                   "idle": alone(stand, args.idle_events),
                   "maximum": maximum(stand, args.events, args.connections)}
         report["steady"], report["samples"] = steady(
@@ -145,6 +147,8 @@ def main():
             "dispatch_mb": sample["dispatch_mb"], "kept_mb": octets(sample, True) / 1e6,
             "others_mb": octets(sample, False) / 1e6}
            for n, sample in enumerate(report["samples"])])
+    print(f"\nidle: {report['idle']['posted_p50_ms']:.1f} ms, of which a commit, a notification,"
+          f" a commit and a message take {report['chain_p50_ms']:.1f} by themselves")
     conclude(args.json, report, list(goals(report)))
 
 

@@ -86,6 +86,17 @@ def inserts(stand, seconds, clients, batch):
     return {"per_second": rate * batch, **cost, "per_commit": batch}
 
 
+def chain(stand, rate, events):
+    """What cannot be left out between an event and its arrival, one event at a time."""
+    program = build(stand.folder, "chain", "-lpq")
+    db = stand.cluster.create()
+    db.execute(PLAIN_TABLES)
+    found = json.loads(subprocess.run([program, db.conninfo, str(rate), str(events)], check=True,
+                                      capture_output=True, text=True).stdout)
+    db.drop()
+    return found["p50_ms"]
+
+
 def measure(stand, seconds):
     """{what: figures}."""
     return {
