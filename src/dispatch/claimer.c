@@ -16,15 +16,8 @@
 void
 claimer_look(struct claimer *claimer, usec_t wait)
 {
-	struct timeval tv = clock_timeval(wait);
-	usec_t at = clock_now() + wait;
-
-	if (event_pending(claimer->timer, EV_TIMEOUT, NULL) &&
-	    claimer->look_at <= at)
-		return;
-	claimer->look_at = at;
 	/* Without memory for a timer the next answer looks again. */
-	(void)event_add(claimer->timer, &tv);
+	timer_within(&claimer->timer, wait);
 }
 
 void
@@ -269,9 +262,7 @@ claimer_open(struct claimer **out, struct worker *worker, struct err *err)
 	TAILQ_INIT(&claimer->waiting);
 	if (rota_new(&claimer->rota, err) != 0)
 		goto fail;
-	claimer->timer = event_new(worker->loop, -1, 0, on_timer, claimer);
-	if (claimer->timer == NULL ||
-	    event_priority_set(claimer->timer, 0) != 0) {
+	if (timer_open(&claimer->timer, worker->loop, on_timer, claimer) != 0) {
 		(void)err_set(err, ERR_NOMEM, "claimer");
 		goto fail;
 	}
@@ -317,7 +308,6 @@ claimer_close(struct claimer *claimer)
 	}
 	chores_close(claimer->chores);
 	rota_free(claimer->rota);
-	if (claimer->timer != NULL)
-		event_free(claimer->timer);
+	timer_close(&claimer->timer);
 	free(claimer);
 }

@@ -11,10 +11,10 @@
 #include "dispatch/attempt.h"
 #include "dispatch/claimer.h"
 #include "dispatch/outage.h"
+#include "dispatch/timer.h"
 #include "pg/pg.h"
 
 struct chores;
-struct event;
 struct rota;
 struct session;
 
@@ -36,8 +36,7 @@ struct claimer {
 	struct worker *worker;
 	struct session *session;
 	struct outage outage;
-	struct event *timer; /* the next look, wanted or by the poll */
-	usec_t look_at; /* when the timer fires, on clock_now() */
+	struct timer timer; /* the next look, wanted or by the poll */
 	bool is_busy; /* a batch is in flight */
 	bool is_ready_said;
 	bool is_wanted; /* a pass is to be made */

@@ -14,6 +14,7 @@
 #include "dispatch/outage.h"
 #include "dispatch/pace.h"
 #include "dispatch/recorder.h"
+#include "dispatch/timer.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
 #include "pg/row.h"
@@ -26,8 +27,7 @@ struct recorder {
 	struct worker *worker;
 	struct session *session;
 	struct outage outage;
-	struct event *flush; /* runs from the loop, after what made outcomes */
-	usec_t flush_at; /* when it does, on clock_now() */
+	struct timer flush; /* runs from the loop, after what made outcomes */
 	struct attempt_list waiting;
 	int nwaiting;
 	usec_t rests_until; /* no record before, if more is to come */
@@ -44,16 +44,9 @@ struct recorder {
 static void
 schedule(struct recorder *recorder, usec_t wait)
 {
-	struct timeval tv = clock_timeval(wait);
-	usec_t at = clock_now() + wait;
-
-	if (event_pending(recorder->flush, EV_TIMEOUT, NULL) &&
-	    recorder->flush_at <= at)
-		return;
-	recorder->flush_at = at;
 	/* Nothing is lost if libevent has no memory: the next outcome tries
 	 * again, and leases run out at the worst. */
-	(void)event_add(recorder->flush, &tv);
+	timer_within(&recorder->flush, wait);
 }
 
 /* How long to wait for outcomes to be recorded together. */
@@ -359,10 +352,9 @@ recorder_open(struct recorder **out, struct worker *worker, struct err *err)
 	    calloc((size_t)worker->conf->batch, sizeof(struct attempt *));
 	recorder->outcomes = calloc(
 	    (size_t)worker->conf->batch, sizeof(struct delivery_outcome *));
-	recorder->flush = event_new(worker->loop, -1, 0, on_flush, recorder);
 	if (recorder->in_hand == NULL || recorder->outcomes == NULL ||
-	    recorder->flush == NULL ||
-	    event_priority_set(recorder->flush, 0) != 0) {
+	    timer_open(&recorder->flush, worker->loop, on_flush, recorder) !=
+		0) {
 		(void)err_set(err, ERR_NOMEM, "recorder");
 		goto fail;
 	}
@@ -403,8 +395,7 @@ recorder_close(struct recorder *recorder)
 		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
 		attempt_free(attempt);
 	}
-	if (recorder->flush != NULL)
-		event_free(recorder->flush);
+	timer_close(&recorder->flush);
 	free(recorder->in_hand);
 	free(recorder->outcomes);
 	free(recorder);
