@@ -47,16 +47,16 @@ class Postrider:
 
     name = "postrider"
 
-    def __init__(self, stand, in_flight):
-        self.stand, self.in_flight = stand, in_flight
+    def __init__(self, stand):
+        self.stand = stand
 
-    def fill(self, shape):
+    def fill(self, shape, in_flight):
         self.template, key = self.stand.install()
         ingest = self.stand.ingest(self.template)
         api, poster = ingest.api(key), Poster(ingest.port, key)
         for n in range(shape.subscriptions):
             api.subscribe(self.stand.nginx.url, event_types=[shape.kind(n)],
-                          max_in_flight=self.in_flight)
+                          max_in_flight=in_flight)
         poster.post_all(shape.lines())
         poster.close()
         ingest.stop()
@@ -104,12 +104,12 @@ def run(stand, contender, db, shape, processes):
 
 def entries(stand, shape, beside, args):
     """Who is compared: (name, contender, its shape, processes), with backlogs ready."""
-    ours = Postrider(stand, args.in_flight).fill(shape)
+    ours = Postrider(stand).fill(shape, args.in_flight)
     for n in args.dispatchers if shape.front() == 0 else [1]:
         yield times(ours.name, n), ours, shape, n
     if 0 < shape.front() < shape.events:
         rest = dataclasses.replace(shape, hot=0, events=shape.events - shape.front())
-        yield "the others alone", Postrider(stand, args.in_flight).fill(rest), rest, 1
+        yield "the others alone", Postrider(stand).fill(rest, args.in_flight), rest, 1
     for peer, is_ordered, processes in beside if args.peers else []:
         made = peer(stand, args.peers, shape, is_ordered)
         for n in processes:

@@ -46,7 +46,7 @@ class Queue:
             if self.holds:
                 old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                 old.execute("SELECT txid_current()")
-            return run(self.stand, Postrider(self.stand, IN_FLIGHT), self.db, self.shape, 1)
+            return run(self.stand, Postrider(self.stand), self.db, self.shape, 1)
 
 
 def arguments():
