@@ -1,4 +1,4 @@
--- delivery_taken: record deliveries that were taken, of lanes that go on at once.
+-- delivery_taken: record deliveries that were taken.
 --
 --   $1 bigint[]  lane
 --   $2 uuid[]    the token of our lease
@@ -15,18 +15,23 @@
 --   $13 text[]   headers of the answer, or null
 --   $14 text[]   how its body begins, or null
 --   $15 bigint[] when the event was accepted, microseconds since 1970, or null
+--   $16 boolean  whether next heads may come back to us
+--   $17 boolean  whether turn_share holds the turns: else only those that come back
+--                are recorded
 --
 -- Any of $8 to $14 is null if it would hold nothing but nulls.
 --
--- What delivery_record does for nearly every delivery of a lane that is never empty,
--- in one statement of its own: there is a next head, it is handed straight back,
--- and nothing else is touched or told: no turn, no replay, no circuit.
+-- What delivery_record, and what comes with it, does for nearly every delivery, in
+-- one statement: the lane goes straight on, or has come to its end, or lets others
+-- go first.  No replay, no circuit, no failure is touched.  Of turns, only one that
+-- rests at its limit, or had nothing due, goes back into the round.
 --
--- Returns one row for each that it recorded, with its place in the arrays, from 1,
--- the new token and what the next attempt, its head's first, needs but the body:
--- event_bodies follows, and answers in the order of these rows: both are told from
--- `moved` as it stands, also if it is empty.  One that is missing is as it was, for
--- whatever reason, and delivery_record decides.
+-- Returns one row for each that it recorded, with its place in the arrays, from 1;
+-- for those whose next head comes back, which are the first, with the new token and
+-- what the next attempt, its head's first, needs but the body.  event_bodies follows,
+-- and answers in the order of these rows: both are told from `moved` as it stands,
+-- also if it is empty.  wake_in_us is 0 if a turn is back in the round.  One that is
+-- missing is as it was, for whatever reason, and delivery_record decides.
 --
 -- A lane that never ends is recorded alone, so what counts is also what one costs:
 -- parts that the executor has to set up, each some microseconds.
@@ -35,7 +40,7 @@
 -- nobody has written meanwhile, to append to it or to put a replay into it: its row
 -- is where it was.  (Minor versions from November 2025 on return no row that has
 -- moved; earlier ones return it from its new place.)  Lanes are locked in the order
--- of lane_hold.
+-- of lane_hold, turns in that of turn_settle.
 --
 -- When it is recorded is asked once the first lane is locked, not as the statement
 -- begins: the transaction has its number only then, and history_step relies on
@@ -47,7 +52,7 @@ WITH own AS MATERIALIZED (
            o.accepted_us,
            l.lane_at, l.id AS lane_id, l.subscription_id, l.asset, l.tail_id,
            l.head_id, l.attempts, l.lease_worker, l.leased_at,
-           t.due_from, s.timeout_ms, s.version,
+           t.rest, t.due_from, s.timeout_ms, s.version,
            d.delivery_at, d.generation,
            n.id AS next_id, n.event_no AS next_event_no
       FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::integer[],
@@ -71,18 +76,19 @@ WITH own AS MATERIALIZED (
              FROM postrider.delivery
             WHERE id = l.head_id
            OFFSET 0) d
-     CROSS JOIN LATERAL (
+      LEFT JOIN LATERAL (
            SELECT id, event_no, attempts
              FROM postrider.delivery
-            WHERE lane_id = l.id
+            WHERE l.tail_id > l.head_id
+              AND lane_id = l.id
               AND id > l.head_id
               AND state = 'pending'
             ORDER BY id
-            LIMIT 1) n
+            LIMIT 1) n ON true
      WHERE l.lease_token = o.token
        AND l.lease_until > statement_timestamp()
        AND l.resume_id IS NULL
-       AND n.attempts = 0
+       AND coalesce(n.attempts, 0) = 0
        AND s.version = o.version
        AND s.state = 'active'
        AND s.rate_per_second IS NULL
@@ -94,23 +100,33 @@ WITH own AS MATERIALIZED (
            SELECT
              FROM postrider.replay
             WHERE lane_id = l.id)
+), crowded AS MATERIALIZED (
+    SELECT o.subscription_id
+      FROM (SELECT DISTINCT subscription_id, due_from
+              FROM own
+             WHERE next_id IS NOT NULL) o
+     WHERE EXISTS (
+           SELECT
+             FROM postrider.lane w
+            WHERE w.subscription_id = o.subscription_id
+              AND w.due_at >= o.due_from
+              AND w.due_at < statement_timestamp() - interval '1 second')
 ), held AS MATERIALIZED (
     SELECT g.*
       FROM (SELECT *
-              FROM own
-             WHERE leased_at > statement_timestamp() - interval '250 ms'
-                OR subscription_id
-                   <> ALL (ARRAY (
-                       SELECT o.subscription_id
-                         FROM (SELECT DISTINCT subscription_id, due_from
-                                 FROM own) o
-                        WHERE EXISTS (
-                              SELECT
-                                FROM postrider.lane w
-                               WHERE w.subscription_id = o.subscription_id
-                                 AND w.due_at >= o.due_from
-                                 AND w.due_at < statement_timestamp()
-                                                - interval '1 second')))
+              FROM (SELECT *,
+                           $16
+                           AND next_id IS NOT NULL
+                           AND (leased_at > statement_timestamp()
+                                            - interval '250 ms'
+                                OR subscription_id
+                                   <> ALL (ARRAY (
+                                      SELECT subscription_id FROM crowded)))
+                           AS hands_back
+                      FROM own
+                    OFFSET 0) o
+             WHERE hands_back
+                OR $17
              ORDER BY subscription_id, asset COLLATE "C", lane_id) g
      CROSS JOIN LATERAL (
            SELECT ctid AS lane_at
@@ -149,20 +165,50 @@ WITH own AS MATERIALIZED (
            finished_at = statement_timestamp()
       FROM held h
      WHERE d.ctid = h.delivery_at
+), emptied AS (
+    DELETE FROM postrider.lane l
+     USING held h
+     WHERE l.ctid = h.lane_at
+       AND h.next_id IS NULL
 ), moved AS (
     UPDATE postrider.lane l
        SET head_id = h.next_id,
            head_event_no = h.next_event_no,
-           attempts = 1,
-           lease_token = (SELECT gen_random_uuid()),
-           lease_until = statement_timestamp()
-                         + h.timeout_ms * interval '1 millisecond'
-                         + $7::bigint * interval '1 microsecond'
+           attempts = h.hands_back::integer,
+           due_at = CASE
+                        WHEN NOT h.hands_back THEN statement_timestamp()
+                    END,
+           lease_token = CASE
+                             WHEN h.hands_back THEN (SELECT gen_random_uuid())
+                         END,
+           lease_until = CASE
+                             WHEN h.hands_back
+                             THEN statement_timestamp()
+                                  + h.timeout_ms * interval '1 millisecond'
+                                  + $7::bigint * interval '1 microsecond'
+                         END,
+           look_at = CASE WHEN h.hands_back THEN l.look_at END,
+           leased_at = CASE WHEN h.hands_back THEN l.leased_at END,
+           lease_worker = CASE WHEN h.hands_back THEN l.lease_worker END
       FROM held h
      WHERE l.ctid = h.lane_at
+       AND h.next_id IS NOT NULL
     RETURNING h.ord, l.lease_token, l.id, l.subscription_id, h.version,
               l.head_id, l.head_event_no, h.timeout_ms,
               l.tail_id > l.head_id AS goes_on
+), woken AS (
+    UPDATE postrider.turn t
+       SET rest = NULL,
+           wake_at = NULL,
+           entered_at = clock_timestamp()
+      FROM (SELECT DISTINCT subscription_id
+              FROM held
+             WHERE NOT hands_back
+               AND (rest = 'limit' OR (rest = 'idle' AND next_id IS NOT NULL))
+             ORDER BY subscription_id) h
+     WHERE t.subscription_id = ANY (ARRAY[h.subscription_id])
+       AND t.rest IN ('idle', 'limit')
+    RETURNING 0::bigint AS wake_in_us
 )
 SELECT ord,
        lease_token,
@@ -172,8 +218,17 @@ SELECT ord,
        head_id,
        head_event_no,
        timeout_ms,
-       goes_on
+       goes_on,
+       NULL::bigint AS wake_in_us
   FROM moved
- WHERE (SELECT set_config('postrider.heads',
-                          (SELECT array_agg(head_event_no)::text FROM moved),
-                          false)) IS NOT NULL;
+ WHERE lease_token IS NOT NULL
+   AND (SELECT set_config('postrider.heads',
+                          (SELECT array_agg(head_event_no)::text
+                             FROM moved
+                            WHERE lease_token IS NOT NULL),
+                          false)) IS NOT NULL
+ UNION ALL
+SELECT ord, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       (SELECT wake_in_us FROM woken LIMIT 1)
+  FROM held
+ WHERE NOT hands_back;

@@ -52,6 +52,13 @@ struct delivery_recorded {
 	struct lane_lease next;
 };
 
+/* What may become of the lanes of outcomes that were taken. */
+enum delivery_fate {
+	DELIVERY_GOES_ON, /* their next heads come back, or nothing is recorded */
+	DELIVERY_ANY, /* they come back, end, or let others go first */
+	DELIVERY_LET_GO, /* none comes back */
+};
+
 /* Entries of the answer: what delivery_record_read() takes, and what
  * delivery_wake_read() does, and what lane_body_read() takes for each that
  * hands back, in their order. */
@@ -61,7 +68,8 @@ enum {
 	DELIVERY_BODY_ROWS = 4,
 };
 
-/* The same of delivery_taken(). */
+/* The same of delivery_taken(): one before that, unless all go on.  Its first
+ * are for delivery_wake_read() too. */
 enum {
 	DELIVERY_TAKEN_ROWS = 0,
 	DELIVERY_TAKEN_BODY_ROWS = 1,
@@ -77,17 +85,18 @@ void delivery_record(struct pg_batch *batch,
     usec_t margin);
 
 /*
- * The same, cheaper, for outcomes that are nothing but taken (delivery_is_plain())
- * and whose lanes are thought to go on.  What is not recorded by it is as it was,
- * and delivery_record() decides.
+ * The same, cheaper, for outcomes that are nothing but taken (delivery_is_plain());
+ * cheapest where all their lanes are thought to go on.  What is not recorded by it
+ * is as it was, and delivery_record() decides.
  */
 void delivery_taken(struct pg_batch *batch,
-    const struct delivery_outcome *const *outcomes, size_t n, usec_t margin);
+    const struct delivery_outcome *const *outcomes, size_t n,
+    enum delivery_fate fate, usec_t margin);
 bool delivery_is_plain(const struct delivery_outcome *outcome);
 
 /* One row an outcome that was recorded, and a second one, which hands back,
- * for a lane that goes on; a lost lease has none.  Of delivery_taken() one row,
- * which hands back. */
+ * for a lane that goes on; a lost lease has none.  Of delivery_taken() one row in
+ * any case. */
 void delivery_record_read(
     const struct pg_rows *rows, int row, struct delivery_recorded *out);
 

@@ -33,7 +33,8 @@ struct attempt {
 	struct endpoint_ref *endpoint; /* NULL until known */
 	struct send *send; /* while SENDING */
 	struct delivery_outcome outcome; /* once DONE */
-	bool is_recorded; /* the recorder's: it is kept */
+	bool is_recorded; /* the recorder's: it is kept, */
+	bool is_intricate; /* or delivery_taken() left it as it was */
 	TAILQ_ENTRY(attempt) entry; /* of its owner's list */
 };
 

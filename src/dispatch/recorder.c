@@ -35,7 +35,8 @@ struct recorder {
 	struct attempt **in_hand;
 	const struct delivery_outcome **outcomes;
 	size_t nin_hand;
-	bool is_plain; /* the batch goes through delivery_taken() */
+	bool is_short; /* the batch goes through delivery_taken() */
+	bool is_urgent; /* all its lanes wait to go on */
 	usec_t submitted_at;
 	size_t suspects; /* of a batch refused: the first to wait go alone */
 	bool is_failing; /* the last transaction did not go through */
@@ -69,17 +70,28 @@ wait_first(struct recorder *recorder, struct attempt *attempt)
 	recorder->nwaiting++;
 }
 
-/* What delivery_taken() is for; at a rate no lane is handed back. */
+/* What delivery_taken() is for: not for what is sent at a rate. */
 static bool
-is_plain(const struct recorder *recorder, const struct attempt *attempt)
+is_short(const struct recorder *recorder, const struct attempt *attempt)
 {
-	const struct worker *worker = recorder->worker;
-
-	/* A full dispatcher lets go of lanes, for those that wait for a turn. */
-	return attempt->lease.goes_on &&
+	return recorder->suspects == 0 && !attempt->is_intricate &&
 	       attempt->lease.begin_within == INT64_MAX &&
-	       recorder->suspects == 0 && !worker->stopping &&
-	       worker_room(worker) > 0 && delivery_is_plain(&attempt->outcome);
+	       delivery_is_plain(&attempt->outcome);
+}
+
+/* A full dispatcher lets go of lanes, for those that wait for a turn. */
+static bool
+hands_back(const struct recorder *recorder)
+{
+	return !recorder->worker->stopping && worker_room(recorder->worker) > 0;
+}
+
+/* Its lane waits to go on. */
+static bool
+is_urgent(const struct recorder *recorder, const struct attempt *attempt)
+{
+	return attempt->lease.goes_on && hands_back(recorder) &&
+	       is_short(recorder, attempt);
 }
 
 void
@@ -90,7 +102,7 @@ recorder_add(struct recorder *recorder, struct attempt *attempt)
 	recorder->nwaiting++;
 	if (recorder->nin_hand == 0)
 		schedule(recorder,
-		    is_plain(recorder, attempt) ? 0 : rest_left(recorder));
+		    is_urgent(recorder, attempt) ? 0 : rest_left(recorder));
 }
 
 bool
@@ -131,12 +143,13 @@ settle_one(struct recorder *recorder, const struct delivery_recorded *recorded)
 		    recorder->worker->claimer, done->outcome.verdict.wait);
 }
 
-/* Done with one of a batch.  What delivery_taken() left as it was is for
- * delivery_record(). */
+/* Done with one of a batch.  What delivery_taken() left as it was, since its lane
+ * does not go on, may end there; else it is for delivery_record(). */
 static void
 let_go(struct recorder *recorder, struct attempt *done)
 {
-	if (!done->is_recorded && recorder->is_plain) {
+	if (!done->is_recorded && recorder->is_short) {
+		done->is_intricate = !recorder->is_urgent;
 		done->lease.goes_on = false;
 		wait_first(recorder, done);
 		return;
@@ -189,7 +202,7 @@ refused(struct recorder *recorder, const struct err *err)
 {
 	struct attempt *attempt = recorder->in_hand[0];
 
-	if (recorder->nin_hand > 1 || recorder->is_plain) {
+	if (recorder->nin_hand > 1 || recorder->is_short) {
 		recorder->suspects = recorder->nin_hand;
 		put_back(recorder);
 	} else if (!attempt->outcome.is_bare) {
@@ -208,30 +221,42 @@ refused(struct recorder *recorder, const struct err *err)
 }
 
 static void
+settle_all(struct recorder *recorder, struct pg_rows *const *rows)
+{
+	const struct pg_rows *wakes = rows[DELIVERY_WAKE_ROWS];
+	usec_t wake_in;
+
+	if (recorder->is_short) {
+		rows += !recorder->is_urgent;
+		wakes = rows[DELIVERY_TAKEN_ROWS];
+		settle(recorder, wakes, rows[DELIVERY_TAKEN_BODY_ROWS]);
+	} else {
+		settle(recorder, rows[DELIVERY_RECORD_ROWS],
+		    rows[DELIVERY_BODY_ROWS]);
+	}
+	wake_in = delivery_wake_read(wakes);
+	if (wake_in >= 0)
+		claimer_due(recorder->worker->claimer, wake_in);
+}
+
+static void
 on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
 	struct recorder *recorder = arg;
 	struct worker *worker = recorder->worker;
-	usec_t now = clock_now(), wait = 0, wake_in;
+	usec_t now = clock_now(), wait = 0;
 
 	recorder->is_failing = err != NULL;
-	if (!recorder->is_plain) /* whose lanes wait to go on */
+	if (!recorder->is_urgent)
 		recorder->rests_until =
 		    now + pace_rest(now - recorder->submitted_at,
 			      (int)recorder->nin_hand, (int)worker->conf->batch,
 			      worker_room(worker));
-	if (err == NULL && recorder->is_plain) {
-		settle(recorder, rows[DELIVERY_TAKEN_ROWS],
-		    rows[DELIVERY_TAKEN_BODY_ROWS]);
-	} else if (err == NULL) {
-		settle(recorder, rows[DELIVERY_RECORD_ROWS],
-		    rows[DELIVERY_BODY_ROWS]);
-		wake_in = delivery_wake_read(rows[DELIVERY_WAKE_ROWS]);
-		if (wake_in >= 0)
-			claimer_due(worker->claimer, wake_in);
-	} else if (err->code == ERR_REFUSED)
+	if (err == NULL) {
+		settle_all(recorder, rows);
+	} else if (err->code == ERR_REFUSED) {
 		refused(recorder, err);
-	else {
+	} else {
 		/* Also when the answer was lost: what had been committed is
 		 * not ours any more, and is passed over. */
 		outage_trouble(&recorder->outage, err);
@@ -251,15 +276,19 @@ take_batch(struct recorder *recorder)
 	size_t limit =
 	    recorder->suspects > 0 ? 1 : (size_t)recorder->worker->conf->batch;
 	struct attempt *attempt, *next;
+	bool rests = rest_left(recorder) > 0, goes_on;
 	size_t n = 0;
 
 	attempt = TAILQ_FIRST(&recorder->waiting);
-	recorder->is_plain =
-	    rest_left(recorder) > 0 || is_plain(recorder, attempt);
+	recorder->is_short = rests || is_short(recorder, attempt);
+	recorder->is_urgent = true;
 	for (; n < limit && attempt != NULL; attempt = next) {
 		next = TAILQ_NEXT(attempt, entry);
-		if (is_plain(recorder, attempt) != recorder->is_plain)
+		goes_on = is_urgent(recorder, attempt);
+		if (rests ? !goes_on
+			  : is_short(recorder, attempt) != recorder->is_short)
 			continue;
+		recorder->is_urgent = recorder->is_urgent && goes_on;
 		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
 		recorder->nwaiting--;
 		recorder->outcomes[n] = &attempt->outcome;
@@ -271,10 +300,25 @@ take_batch(struct recorder *recorder)
 }
 
 static void
+put_batch(const struct recorder *recorder, struct pg_batch *batch)
+{
+	usec_t margin = recorder->worker->conf->lease_margin;
+	bool is_handed_back = hands_back(recorder);
+	enum delivery_fate fate = recorder->is_urgent ? DELIVERY_GOES_ON
+	                          : is_handed_back    ? DELIVERY_ANY
+	                                              : DELIVERY_LET_GO;
+
+	if (recorder->is_short)
+		delivery_taken(batch, recorder->outcomes, recorder->nin_hand,
+		    fate, margin);
+	else
+		delivery_record(batch, recorder->outcomes, recorder->nin_hand,
+		    is_handed_back, margin);
+}
+
+static void
 flush(struct recorder *recorder)
 {
-	struct worker *worker = recorder->worker;
-	bool hands_back = !worker->stopping && worker_room(worker) > 0;
 	struct pg_batch *batch;
 	struct err err;
 
@@ -291,12 +335,7 @@ flush(struct recorder *recorder)
 		schedule(recorder, rest_left(recorder));
 		return;
 	}
-	if (recorder->is_plain)
-		delivery_taken(batch, recorder->outcomes, recorder->nin_hand,
-		    worker->conf->lease_margin);
-	else
-		delivery_record(batch, recorder->outcomes, recorder->nin_hand,
-		    hands_back, worker->conf->lease_margin);
+	put_batch(recorder, batch);
 	recorder->submitted_at = clock_now();
 	if (session_submit(
 		recorder->session, batch, on_recorded, recorder, &err) != 0) {

@@ -193,10 +193,14 @@ delivery_is_plain(const struct delivery_outcome *outcome)
 }
 
 void
-delivery_taken(
-    struct pg_batch *batch, outcomes_t outcomes, size_t n, usec_t margin)
+delivery_taken(struct pg_batch *batch, outcomes_t outcomes, size_t n,
+    enum delivery_fate fate, usec_t margin)
 {
 	pg_begin(batch);
+	if (fate != DELIVERY_GOES_ON) {
+		pg_call(batch, STMT_TURN_SHARE);
+		put_subscriptions(batch, outcomes, n);
+	}
 	pg_call(batch, STMT_DELIVERY_TAKEN);
 	delivery_put_lanes(batch, outcomes, n);
 	delivery_put_tokens(batch, outcomes, n);
@@ -204,6 +208,8 @@ delivery_taken(
 	delivery_put_results(batch, outcomes, n);
 	pg_bigint(batch, margin);
 	delivery_put_answers(batch, outcomes, n);
+	pg_bool(batch, fate != DELIVERY_LET_GO);
+	pg_bool(batch, fate != DELIVERY_GOES_ON);
 	pg_commit(batch);
 	lane_bodies(batch);
 }

@@ -158,10 +158,12 @@ class Dispatcher:
             self.run("turn_share", subscriptions)
             self.run("turn_settle", subscriptions, lanes, says, None, None)
 
-    def taken(self, leases):
-        """Keep for each lease that its delivery was taken, of lanes that go on."""
+    def taken(self, leases, goes_on=True):
+        """Keep for each lease that its delivery was taken; `goes_on`: and all their lanes do."""
         n = len(leases)
-        lanes, tokens, _, versions = map(list, zip(*leases))
+        lanes, tokens, subscriptions, versions = map(list, zip(*leases))
         with self.transaction():
+            if not goes_on:
+                self.run("turn_share", subscriptions)
             self.run("delivery_taken", lanes, tokens, versions, [200] * n, [1000] * n,
-                     ["192.0.2.1"] * n, MARGIN, *self.kept(n))
+                     ["192.0.2.1"] * n, MARGIN, *self.kept(n), True, not goes_on)

@@ -44,9 +44,13 @@ def append(connection, tenant, subscription, event_id, asset):
     accept_all(connection, tenant, [event_id], subscription, [asset], [body])
 
 
+def turn_share(connection, subscription):
+    statement(connection, "turn_share", [subscription])
+
+
 def announce(connection, subscription):
     """The second half."""
-    statement(connection, "turn_share", [subscription])
+    turn_share(connection, subscription)
     statement(connection, "turn_ready", [subscription])
 
 
@@ -90,14 +94,20 @@ def record_all(connection, lanes, tokens, verdicts, wait_us=0, version=1, status
         accepted_us or [ACCEPTED] * n).fetchall()
 
 
-def taken(connection, lanes, tokens, version=1):
-    """Record that each was taken, of lanes that go on; returns {lane: new token}."""
+def taken_rows(connection, lanes, tokens, hands_back=True, shared=False):
+    """Record that each was taken; unless turns are shared, all lanes go on."""
     n = len(lanes)
-    cursor = statement(connection, "delivery_taken", lanes, tokens, [version] * n, [204] * n,
-                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 7, [ACCEPTED] * n)
+    cursor = statement(connection, "delivery_taken", lanes, tokens, [1] * n, [204] * n,
+                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 7, [ACCEPTED] * n,
+                       hands_back, shared)
     names = [column.name for column in cursor.description]
-    rows = [dict(zip(names, row)) for row in cursor.fetchall()]
-    return {row["lane_id"]: row["lease_token"] for row in rows}
+    return [dict(zip(names, row)) for row in cursor.fetchall()]
+
+
+def taken(connection, lanes, tokens, **how):
+    """The same; {lane: new token, or None} of those that are recorded, in the answer's order."""
+    return {lanes[row["ord"] - 1]: row["lease_token"]
+            for row in taken_rows(connection, lanes, tokens, **how)}
 
 
 def bodies(connection):
@@ -107,7 +117,7 @@ def bodies(connection):
 
 def settle(connection, subscription, lane, says=0, slows=None, age=None):
     """The second half; `says`, `slows` and its age as turn_settle takes them."""
-    statement(connection, "turn_share", [subscription])
+    turn_share(connection, subscription)
     return statement(connection, "turn_settle", [subscription], [lane], [says], [slows],
                      [age]).fetchall()
 

@@ -1,5 +1,7 @@
 """delivery_taken: the short way to record, which decides nothing that is not plain."""
 
+import threading
+
 import pytest
 
 from . import statement
@@ -55,15 +57,42 @@ def test_what_was_taken_is_recorded_and_its_lane_goes_on(db, cluster, session, s
     assert set(statement.taken(session, [lane], [again[lane]])) == {lane}
 
 
-def test_both_ways_to_record_leave_the_same(db, cluster, session, subscription):
-    put(db, cluster, subscription, "a", "a", "b", "b")
+# What is behind the head, whether it may come back, how the turn rests.
+FATES = {
+    "goes on": (1, True, None),
+    "goes on, of a turn at its limit": (1, True, "limit"),
+    "lets others go first": (1, False, None),
+    "lets others go first, of a turn at its limit": (1, False, "limit"),
+    "lets others go first, of a turn that had nothing due": (1, False, "idle"),
+    "ends": (0, True, None),
+    "ends, of a turn at its limit": (0, True, "limit"),
+    "ends, of a turn that had nothing due": (0, True, "idle"),
+}
+
+
+@pytest.mark.parametrize("behind, hands_back, rest", FATES.values(), ids=FATES)
+def test_both_ways_to_record_leave_the_same(
+        db, cluster, session, subscription, behind, hands_back, rest):
+    put(db, cluster, subscription, *(1 + behind) * "a", *(1 + behind) * "b")
     leases = claim(session)
-    with session.transaction():
-        statement.taken(session, [leases["a"][0]], [leases["a"][1]])
-        statement.record_all(session, [leases["b"][0]], [leases["b"][1]], ["delivered"],
-                             statuses=[204])
+    turns = []
+    for asset, record in (("a", statement.taken), ("b", statement.record_all)):
+        db.execute("UPDATE postrider.turn SET rest = %s, entered_at = CASE WHEN %s::text IS NULL"
+                   " THEN now() END, wake_at = CASE WHEN %s = 'idle' THEN now()"
+                   " + interval '1 h' END", (rest, rest, rest))
+        lane, token = leases[asset]
+        with session.transaction():
+            statement.turn_share(session, subscription[1])
+            if record is statement.taken:
+                statement.taken(session, [lane], [token], hands_back=hands_back, shared=True)
+            else:
+                statement.record_all(session, [lane], [token], ["delivered"], statuses=[204],
+                                     hands_back=hands_back)
+                statement.settle(session, subscription[1], lane, says=1)
+        turns.append(db.rows("SELECT rest, wake_at > now(), entered_at IS NULL FROM postrider.turn"))
+    assert turns[0] == turns[1]
     short, long = ([db.rows(text, (leases[asset][0],)) for text in (
-        "SELECT head_id > id, tail_id - head_id, attempts, due_at, num_nulls(lease_token,"
+        "SELECT head_id > id, tail_id - head_id, attempts, due_at <= now(), num_nulls(lease_token,"
         " lease_until, look_at, leased_at), lease_worker, lease_until > look_at, resume_id,"
         " resume_at FROM postrider.lane WHERE id = %s",
         "SELECT state, attempts, status, generation, finished_at IS NOT NULL"
@@ -73,7 +102,32 @@ def test_both_ways_to_record_leave_the_same(db, cluster, session, subscription):
         " FROM postrider.attempt a JOIN postrider.delivery d ON d.id = a.delivery_id"
         " WHERE d.lane_id = %s")] for asset in "ab")
     assert short == long
-    assert [len(rows) for rows in short] == [1, 2, 1]
+    assert [len(rows) for rows in short] == [behind, 1 + behind, 1]
+
+
+def test_what_comes_back_is_told_first_and_a_turn_that_is_back_in_the_round(
+        db, cluster, session, subscription):
+    put(db, cluster, subscription, "a", "b", "b", "c", "d", "d")
+    leases = claim(session)
+    db.execute("UPDATE postrider.turn SET rest = 'limit', entered_at = NULL")
+    lanes, tokens = map(list, zip(*(leases[asset] for asset in "abcd")))
+    told = statement.taken(session, lanes, tokens, shared=True)
+    assert [token is not None for token in told.values()] == [True, True, False, False]
+    assert set(told) == set(lanes) and set(list(told)[:2]) == {lanes[1], lanes[3]}
+    assert bodies(session) == [row[0] for row in db.rows(
+        "SELECT head_event_no FROM postrider.lane ORDER BY array_position(%s, id)", (list(told),))]
+    assert db.value("SELECT rest FROM postrider.turn") is None
+
+
+@pytest.mark.parametrize("asset, rest, wakes", [
+    ("a", "limit", True), ("a", "idle", False), ("a", None, False), ("b", "limit", False)])
+def test_whether_a_turn_woke_is_told(db, cluster, session, subscription, asset, rest, wakes):
+    put(db, cluster, subscription, "a", "b", "b")
+    lane, token = claim(session)[asset]
+    db.execute("UPDATE postrider.turn SET rest = %s, entered_at = CASE WHEN %s::text IS NULL"
+               " THEN now() END", (rest, rest))
+    row, = statement.taken_rows(session, [lane], [token], shared=True)
+    assert row["wake_in_us"] == (0 if wakes else None)
 
 
 NOT_PLAIN = {
@@ -102,6 +156,9 @@ NOT_PLAIN = {
     "the next one was tried before":
         "UPDATE postrider.delivery SET attempts = 1 WHERE id = (SELECT max(id)"
         " FROM postrider.delivery WHERE lane_id IS NOT NULL)",
+}
+# Nor, unless turns are shared, is what lets go of its lane.
+LETS_GO = {
     "nothing is behind it":
         "UPDATE postrider.delivery SET state = 'cancelled', finished_at = now() WHERE id ="
         " (SELECT tail_id FROM postrider.lane WHERE asset = 'a')",
@@ -113,16 +170,30 @@ NOT_PLAIN = {
 }
 
 
-@pytest.mark.parametrize("change", NOT_PLAIN.values(), ids=NOT_PLAIN)
-def test_what_is_not_plain_is_left_as_it_was(db, cluster, session, subscription, change):
+@pytest.mark.parametrize("shared, change", [
+    *((shared, change) for shared in (False, True) for change in NOT_PLAIN.values()),
+    *((False, change) for change in LETS_GO.values())])
+def test_what_is_not_plain_is_left_as_it_was(db, cluster, session, subscription, shared, change):
     put(db, cluster, subscription, "b", "a", "a")
     lane, token = claim(session)["a"]
     assert len(bodies(session)) == 2
     db.execute(change)
     before = all_rows(db)
-    assert statement.taken(session, [lane], [token]) == {}
+    assert statement.taken(session, [lane], [token], shared=shared) == {}
     assert all_rows(db) == before
     assert bodies(session) == [], "those of an earlier statement are not given again"
+
+
+@pytest.mark.parametrize("change", LETS_GO.values(), ids=LETS_GO)
+def test_a_lane_that_lets_go_is_recorded_where_turns_are_shared(
+        db, cluster, session, subscription, change):
+    put(db, cluster, subscription, "b", "a", "a")
+    lane, token = claim(session)["a"]
+    db.execute(change)
+    assert statement.taken(session, [lane], [token], shared=True) == {lane: None}
+    assert db.value("SELECT count(*) FROM postrider.attempt") == 1
+    assert db.rows("SELECT FROM postrider.lane WHERE id = %s AND due_at IS NULL", (lane,)) == []
+    assert bodies(session) == [], "nothing came back"
 
 
 def test_one_that_is_not_plain_does_not_keep_back_the_others(db, cluster, session, subscription):
@@ -143,18 +214,20 @@ def test_payloads_follow_in_the_order_of_the_rows(db, cluster, session, subscrip
     assert len(again) == len(assets)
 
 
+@pytest.mark.parametrize("assets, shared", [("aa", False), ("aa", True), ("a", True)])
 def test_what_is_appended_meanwhile_is_for_the_long_way(
-        db, cluster, subscription, sessions):  # noqa: F811
+        db, cluster, subscription, sessions, assets, shared):  # noqa: F811
     """It saw the tables before it had the lock."""
     first, second = sessions
-    put(db, cluster, subscription, "a", "a")
+    put(db, cluster, subscription, *assets)
     with second.transaction():
         statement.claim(second)
     second.commit()
     lane, token = db.rows("SELECT id, lease_token FROM postrider.lane")[0]
     append(first, *subscription, "next", "a")
     found = []
-    join = in_thread(lambda: found.append(statement.taken(second, [lane], [token])))
+    join = in_thread(lambda: found.append(
+        statement.taken(second, [lane], [token], shared=shared)))
     until(lambda: waiting(db) == 1, "the record waits for the lane")
     first.commit()
     join()
@@ -178,6 +251,25 @@ def test_two_at_once_lock_lanes_in_the_order_of_acceptance(
     append(first, *subscription, "next-b", "b")
     first.commit()
     join()
+
+
+def test_a_turn_is_not_let_rest_behind_the_back_of_a_record(
+        db, cluster, subscription, sessions):  # noqa: F811
+    """Which frees a place, or makes something due."""
+    first, second = sessions
+    put(db, cluster, subscription, "a")
+    db.execute("UPDATE postrider.subscription SET max_in_flight = 1")
+    with second.transaction():
+        statement.claim(second)
+    second.commit()
+    put(db, cluster, subscription, "b")
+    lane, token = db.rows("SELECT id, lease_token FROM postrider.lane WHERE asset = 'a'")[0]
+    statement.turn_share(second, subscription[1])
+    assert statement.taken(second, [lane], [token], shared=True) == {lane: None}
+    statement.rest(first, subscription[1])
+    first.commit()
+    second.commit()
+    assert db.value("SELECT rest FROM postrider.turn") is None
 
 
 def test_a_claim_that_leases_nothing_clears_what_the_last_one_said(
@@ -219,15 +311,36 @@ def recorded_by(db):
 
 def test_a_dispatcher_goes_the_short_way_as_far_as_there_is_one(
         api, make_dispatch, endpoint, recorded_by):
-    """All but the last of a lane; but not at a rate, where no lane is handed back."""
+    """Not at a rate, where no lane is handed back."""
     plain = int(api.subscribe(endpoint.url)["id"])
     rated = int(api.subscribe(endpoint.url, rate_per_second=1000)["id"])
     api.post("/v1/events/batch", b"\n".join([b'{"type":"t","asset":"a","data":1}'] * 5),
              headers={"Content-Type": "application/x-ndjson"}).expect(202)
     make_dispatch()
     until(lambda: sum(map(len, recorded_by().values())) == 10, "all are recorded")
-    assert recorded_by() == {plain: 4 * ["delivery_taken"] + ["delivery_record"],
-                             rated: 5 * ["delivery_record"]}
+    assert recorded_by() == {plain: 5 * ["delivery_taken"], rated: 5 * ["delivery_record"]}
+
+
+def test_a_dispatcher_shares_the_turn_before_it_lets_go_of_a_lane(
+        api, dispatch, db, endpoint, sessions):  # noqa: F811
+    """Whoever lets the turn rest would else not see that a place is free."""
+    go = threading.Event()
+
+    def answer(handler, _):
+        go.wait()
+        handler.send_response(204)
+        handler.end_headers()
+
+    endpoint.script(answer)
+    api.subscribe(endpoint.url)
+    api.event({}, asset="a")
+    until(lambda: endpoint.requests, "it is under way")
+    sessions[0].execute("SELECT FROM postrider.turn FOR UPDATE")
+    go.set()
+    until(lambda: waiting(db) == 1, "the record waits for the turn")
+    assert db.value("SELECT count(*) FROM postrider.attempt") == 0
+    sessions[0].rollback()
+    until(lambda: db.value("SELECT count(*) FROM postrider.attempt") == 1, "it is recorded")
 
 
 def test_what_the_short_way_leaves_is_recorded_the_long_way(
@@ -239,7 +352,7 @@ def test_what_the_short_way_leaves_is_recorded_the_long_way(
              headers={"Content-Type": "application/x-ndjson"}).expect(202)
     dispatch = make_dispatch()
     until(lambda: len(recorded_by().get(made, [])) == 3, "all are recorded")
-    assert recorded_by() == {made: ["delivery_record", "delivery_taken", "delivery_record"]}
+    assert recorded_by() == {made: ["delivery_record", "delivery_taken", "delivery_taken"]}
     assert db.value("SELECT failures FROM postrider.turn") == 0
     assert len(endpoint.requests) == 3
     assert "the lease was lost" not in dispatch.log()
