@@ -18,10 +18,21 @@
 --   $15 integer[] event, by its place in $9
 --   $16 integer[] how many come behind it in its lane
 --
--- Returns when they were accepted, in microseconds since 1970.  An id that is
--- there already is an error: event_known is asked before, so that this happens
--- only to transactions that race.  The later one waits for the other's end; all
--- take ids in one order, so that two cannot wait for each other.
+-- What was guessed instead of asked; nulls, if nothing was:
+--
+--   $17 bigint[]  keys that may be used, as key_valid takes them
+--   $18 integer[] question, one element a subscription that it is answered with
+--   $19 bigint[]  that subscription, ascending
+--   $20 boolean[] whether it wants order; it has no filter
+--   $21 integer[] question,
+--   $22 bigint[]  its tenant,
+--   $23 text[]    and a pattern, as subscription_match takes them
+--
+-- Returns when they were accepted, in microseconds since 1970; no row if a guess was
+-- wrong: then nothing is written.  An id that is there already is a wrong guess, or
+-- else an error: event_known is asked before, so that this happens only to
+-- transactions that race.  The later one waits for the other's end; all take ids in
+-- one order, so that two cannot wait for each other.
 --
 -- The upsert takes each lane's row lock, in one order for all and after the
 -- ids; the position of a lane that stands already is drawn after that, and the
@@ -32,7 +43,46 @@
 -- rows that were just written to where they came from costs more than to write
 -- them.
 
-WITH drawn AS MATERIALIZED (
+WITH guess AS MATERIALIZED (
+    SELECT $17::bigint[] IS NULL
+           OR ((SELECT count(*)
+                  FROM postrider.api_key
+                 WHERE id = ANY ($17)
+                   AND revoked_at IS NULL
+                   AND (expires_at IS NULL
+                        OR expires_at > statement_timestamp()))
+               = cardinality($17)
+               AND NOT EXISTS (
+                   SELECT
+                     FROM (SELECT unnest($1::bigint[]) AS tenant_id,
+                                  unnest($2::text[])   AS event_id
+                           OFFSET 0) q
+                    CROSS JOIN LATERAL (
+                          SELECT
+                            FROM postrider.event
+                           WHERE tenant_id = q.tenant_id
+                             AND event_id = q.event_id
+                          OFFSET 0) e)
+               AND (SELECT coalesce(array_agg(question), '{}') = $18::integer[]
+                           AND coalesce(array_agg(id), '{}') = $19::bigint[]
+                           AND coalesce(array_agg(is_ordered), '{}')
+                               = $20::boolean[]
+                           AND coalesce(bool_and(filter_weight = 0), true)
+                      FROM (SELECT DISTINCT q.question,
+                                   s.id,
+                                   s.ordering = 'asset' AS is_ordered,
+                                   s.filter_weight
+                              FROM unnest($21::integer[], $22::bigint[],
+                                          $23::text[])
+                                   AS q (question, tenant_id, pattern)
+                              JOIN postrider.subscription_pattern p
+                                ON p.tenant_id = q.tenant_id
+                               AND p.pattern = q.pattern
+                              JOIN postrider.subscription s
+                                ON s.id = p.subscription_id
+                             WHERE s.state IN ('active', 'paused')
+                             ORDER BY q.question, s.id) m)) AS is_right
+), drawn AS MATERIALIZED (
     SELECT array_agg(nextval('postrider.position')) AS numbers
       FROM unnest($1::bigint[])
 ), accepted AS (
@@ -50,6 +100,7 @@ WITH drawn AS MATERIALIZED (
                    unnest($7::integer[]) AS fan_out,
                    unnest($8::text[])    AS named,
                    unnest($9::integer[]) AS place) g
+     WHERE (SELECT is_right FROM guess)
     RETURNING event_no
 ), appended AS (
     INSERT INTO postrider.lane AS l
@@ -62,7 +113,8 @@ WITH drawn AS MATERIALIZED (
                    unnest($11::text[])    AS asset,
                    unnest($12::integer[]) AS n,
                    unnest($13::integer[]) AS first
-              FROM (SELECT count(*) FROM accepted) ids_are_locked) g
+              FROM (SELECT count(*) FROM accepted) ids_are_locked
+             WHERE (SELECT is_right FROM guess)) g
         ON CONFLICT (subscription_id, asset) WHERE asset IS NOT NULL
         DO UPDATE
        SET tail_id = nextval('postrider.position')
@@ -83,6 +135,8 @@ WITH drawn AS MATERIALIZED (
       FROM (SELECT unnest($14::integer[]) AS lane,
                    unnest($15::integer[]) AS place,
                    unnest($16::integer[]) AS behind) g
+     WHERE (SELECT is_right FROM guess)
 )
 SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-       AS accepted_at;
+       AS accepted_at
+ WHERE (SELECT is_right FROM guess);

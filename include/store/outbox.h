@@ -8,6 +8,12 @@
  *	outbox_write  -- events, lanes, deliveries: one transaction
  *	outbox_settle    the rest is accepted
  *
+ * or, where an outbox_memory has all the answers, in one batch:
+ *
+ *	outbox_guess     as if they still were what they were
+ *	outbox_write  -- the same, if they are
+ *	outbox_settle    the rest is accepted; or else nothing is, and has to be asked
+ *
  * The caller sends the batches.  Each is a transaction of its own, and nothing
  * is kept unless the last succeeds: at any failure the whole can be begun
  * again with a new outbox.  So it has to be after a unique_violation: somebody
@@ -25,6 +31,7 @@
 
 struct err;
 struct outbox;
+struct outbox_memory;
 struct pg_batch;
 struct pg_rows;
 
@@ -86,6 +93,19 @@ void outbox_ask(struct outbox *outbox, struct pg_batch *batch);
 int outbox_learn(struct outbox *outbox, struct pg_rows *const *rows,
     size_t max_deliveries, struct err *err);
 
+/* Of tenants and types: where their events went. */
+int outbox_memory_new(struct outbox_memory **out, struct err *err);
+void outbox_memory_free(struct outbox_memory *memory); /* NULL is fine */
+
+/* Keep what outbox_learn() has read. */
+void outbox_remember(const struct outbox *outbox, struct outbox_memory *memory);
+
+/* Instead of asking and learning: decide by what others learned, that no key has
+ * been revoked, and that no id is known.  False if the memory does not have it
+ * all; then the outbox is as it was. */
+bool outbox_guess(struct outbox *outbox, const struct outbox_memory *memory,
+    size_t max_deliveries);
+
 /* Whether there are filters to ask: there are none, as a rule. */
 bool outbox_has_filters(const struct outbox *outbox);
 
@@ -110,7 +130,8 @@ size_t outbox_deliveries(const struct outbox *outbox);
 int outbox_write(
     struct outbox *outbox, struct pg_batch *batch, struct err *err);
 
-/* It has succeeded: read the answers. */
-void outbox_settle(struct outbox *outbox, struct pg_rows *const *rows);
+/* It has succeeded: read the answers.  False if what was guessed was wrong, and
+ * nothing is kept: it is to be asked, of a new outbox. */
+bool outbox_settle(struct outbox *outbox, struct pg_rows *const *rows);
 
 #endif

@@ -171,7 +171,7 @@ keep(struct pg *pg, struct outbox *outbox, struct err *err)
 	}
 	if (pg_run(pg, batch, &rows, err) != 0)
 		return -1;
-	outbox_settle(outbox, rows);
+	(void)outbox_settle(outbox, rows); /* nothing was guessed */
 	pg_rows_free(rows);
 	return 0;
 }

@@ -20,6 +20,7 @@ struct scribe {
 	size_t ncarried; /* 0: idle */
 	usec_t began_at; /* on clock_now() */
 	struct outbox *outbox; /* what it carries, in the store's words */
+	struct outbox_memory *memory;
 };
 
 static void
@@ -66,8 +67,10 @@ scribe_open(struct scribe **out, struct ingest *ingest, struct writer *writer,
 	scribe->writer = writer;
 	TAILQ_INIT(&scribe->carried);
 	conf = ingest_session_conf(ingest, "postrider-ingest writer");
-	if (session_open(&scribe->session, ingest->loop, &conf, &events, scribe,
+	if (outbox_memory_new(&scribe->memory, err) != 0 ||
+	    session_open(&scribe->session, ingest->loop, &conf, &events, scribe,
 		err) != 0) {
+		outbox_memory_free(scribe->memory);
 		free(scribe);
 		return -1;
 	}
@@ -130,6 +133,7 @@ scribe_close(struct scribe *scribe)
 	(void)err_set(&err, ERR_UNKNOWN, "stopped at once");
 	put_down(scribe, &carried);
 	tell(&carried, &err);
+	outbox_memory_free(scribe->memory);
 	free(scribe);
 }
 
@@ -227,6 +231,8 @@ unit_is_fine(const struct scribe *scribe)
 	return true;
 }
 
+static void begin(struct scribe *scribe, bool guesses);
+
 static void
 on_written(void *arg, struct pg_rows *const *rows, const struct err *err)
 {
@@ -236,8 +242,10 @@ on_written(void *arg, struct pg_rows *const *rows, const struct err *err)
 		fail(scribe, err);
 		return;
 	}
-	outbox_settle(scribe->outbox, rows);
-	finish(scribe);
+	if (outbox_settle(scribe->outbox, rows))
+		finish(scribe);
+	else
+		begin(scribe, false);
 }
 
 static void
@@ -324,20 +332,16 @@ filter_batch(struct scribe *scribe)
 	submit(scribe, batch, on_filtered);
 }
 
-static void
-on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
+static size_t
+max_deliveries(const struct scribe *scribe)
 {
-	struct scribe *scribe = arg;
-	size_t most = is_unit(scribe) ? SIZE_MAX : OUTBOX_DELIVERIES_MAX;
-	struct err wrong;
+	return is_unit(scribe) ? SIZE_MAX : OUTBOX_DELIVERIES_MAX;
+}
 
-	if (err == NULL &&
-	    outbox_learn(scribe->outbox, rows, most, &wrong) != 0)
-		err = &wrong;
-	if (err != NULL) {
-		fail_reading(scribe, err);
-		return;
-	}
+/* What becomes of each is decided, but for filters. */
+static void
+go_on(struct scribe *scribe)
+{
 	if (outbox_count(scribe->outbox) == 0 ||
 	    (is_unit(scribe) && !unit_is_fine(scribe)))
 		finish(scribe);
@@ -345,6 +349,23 @@ on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
 		filter_batch(scribe);
 	else
 		write_what_is_fine(scribe);
+}
+
+static void
+on_learned(void *arg, struct pg_rows *const *rows, const struct err *err)
+{
+	struct scribe *scribe = arg;
+	struct err wrong;
+
+	if (err == NULL && outbox_learn(scribe->outbox, rows,
+			       max_deliveries(scribe), &wrong) != 0)
+		err = &wrong;
+	if (err != NULL) {
+		fail_reading(scribe, err);
+		return;
+	}
+	outbox_remember(scribe->outbox, scribe->memory);
+	go_on(scribe);
 }
 
 static int
@@ -360,12 +381,41 @@ open_outbox(struct scribe *scribe, struct err *err)
 	return outbox_open(&scribe->outbox, events, n, err);
 }
 
+static void
+ask(struct scribe *scribe)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct err err;
+
+	if (batch == NULL) {
+		(void)err_set(&err, ERR_NOMEM, "batch");
+		fail(scribe, &err);
+		return;
+	}
+	outbox_ask(scribe->outbox, batch);
+	submit(scribe, batch, on_learned);
+}
+
+/* As a rule it is known where events of a type go: then one trip will do. */
+static void
+begin(struct scribe *scribe, bool guesses)
+{
+	struct err err;
+
+	outbox_close(scribe->outbox);
+	scribe->outbox = NULL;
+	if (open_outbox(scribe, &err) != 0)
+		fail(scribe, &err);
+	else if (guesses && outbox_guess(scribe->outbox, scribe->memory,
+				max_deliveries(scribe)))
+		go_on(scribe);
+	else
+		ask(scribe);
+}
+
 void
 scribe_turn(struct scribe *scribe)
 {
-	struct pg_batch *batch;
-	struct err err;
-
 	if (scribe->ncarried > 0 || !session_is_up(scribe->session))
 		return;
 	scribe->ncarried = writer_take(scribe->writer, &scribe->carried);
@@ -373,14 +423,5 @@ scribe_turn(struct scribe *scribe)
 		return;
 	scribe->began_at = clock_now();
 	scribe->ingest->metrics.batches++;
-	batch = pg_batch_new();
-	if (batch == NULL)
-		(void)err_set(&err, ERR_NOMEM, "batch");
-	if (batch == NULL || open_outbox(scribe, &err) != 0) {
-		pg_batch_free(batch);
-		fail(scribe, &err);
-		return;
-	}
-	outbox_ask(scribe->outbox, batch);
-	submit(scribe, batch, on_learned);
+	begin(scribe, true);
 }

@@ -299,6 +299,19 @@ trim(struct outbox *outbox, size_t max_deliveries)
 	}
 }
 
+/* Decide by what is known of keys, targets and ids. */
+static void
+decide(
+    struct outbox *outbox, const struct pg_rows *known, size_t max_deliveries)
+{
+	find_targets(outbox);
+	if (known != NULL)
+		judge_known(outbox, known);
+	find_repeats(outbox);
+	trim(outbox, max_deliveries);
+	judge_repeats(outbox);
+}
+
 /* The answers to outbox_ask(), in its order. */
 enum { ASKED_KEYS, ASKED_KNOWN, ASKED_TARGETS };
 
@@ -309,12 +322,24 @@ outbox_learn(struct outbox *outbox, struct pg_rows *const *rows,
 	refuse_revoked(outbox, rows[ASKED_KEYS]);
 	if (targets_learn(outbox->targets, rows + ASKED_TARGETS, err) != 0)
 		return -1;
-	find_targets(outbox);
-	judge_known(outbox, rows[ASKED_KNOWN]);
-	find_repeats(outbox);
-	trim(outbox, max_deliveries);
-	judge_repeats(outbox);
+	decide(outbox, rows[ASKED_KNOWN], max_deliveries);
 	return 0;
+}
+
+void
+outbox_remember(const struct outbox *outbox, struct outbox_memory *memory)
+{
+	targets_remember(outbox->targets, memory);
+}
+
+bool
+outbox_guess(struct outbox *outbox, const struct outbox_memory *memory,
+    size_t max_deliveries)
+{
+	outbox->is_guessed = targets_guess(outbox->targets, memory);
+	if (outbox->is_guessed)
+		decide(outbox, NULL, max_deliveries);
+	return outbox->is_guessed;
 }
 
 size_t
@@ -338,12 +363,14 @@ outbox_deliveries(const struct outbox *outbox)
 	return n;
 }
 
-void
+bool
 outbox_settle(struct outbox *outbox, struct pg_rows *const *rows)
 {
-	usec_t now =
-	    pg_get_bigint(rows[0], 0, pg_column(rows[0], "accepted_at"));
+	usec_t now;
 
+	if (pg_count(rows[0]) == 0)
+		return false;
+	now = pg_get_bigint(rows[0], 0, pg_column(rows[0], "accepted_at"));
 	for (size_t i = 0; i < outbox->n; i++) {
 		const struct entry *entry = &outbox->entries[i];
 		struct outbox_event *ev = entry->ev;
@@ -356,4 +383,5 @@ outbox_settle(struct outbox *outbox, struct pg_rows *const *rows)
 		if (entry->first != NULL)
 			ev->fan_out = entry->first->ev->fan_out;
 	}
+	return true;
 }

@@ -38,6 +38,7 @@ struct outbox {
 	size_t nkeys;
 	struct question_of_filter *asked; /* in the order of events */
 	size_t nasked;
+	bool is_guessed; /* what it goes by has yet to be verified */
 };
 
 static inline bool

@@ -266,6 +266,23 @@ write_turns(const struct plan *plan, struct pg_batch *batch, int statement)
 }
 
 static void
+write_guess(const struct outbox *outbox, struct pg_batch *batch)
+{
+	enum { PARAMETERS = 7 };
+
+	if (!outbox->is_guessed) {
+		for (int i = 0; i < PARAMETERS; i++)
+			pg_null(batch);
+		return;
+	}
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < outbox->nkeys; i++)
+		pg_bigint(batch, outbox->keys[i]);
+	pg_array_end(batch);
+	targets_put_guess(outbox->targets, batch);
+}
+
+static void
 number_places(struct outbox *outbox)
 {
 	int32_t place = 0;
@@ -289,6 +306,7 @@ outbox_write(struct outbox *outbox, struct pg_batch *batch, struct err *err)
 		write_events(outbox, batch);
 		write_lanes(&plan, batch);
 		write_deliveries(&plan, batch);
+		write_guess(outbox, batch);
 	}
 	if (rc == 0 && plan.npairs > 0) {
 		write_turns(&plan, batch, STMT_TURN_SHARE);

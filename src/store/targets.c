@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "pg/pg.h"
 #include "pg/row.h"
+#include "outbox_memory.h"
 #include "store/outbox.h"
 #include "store/stmt.h"
 #include "targets.h"
@@ -195,14 +196,20 @@ array(const struct targets *targets, struct pg_batch *batch, bool named,
 	pg_array_end(batch);
 }
 
+static void
+put_matched(const struct targets *targets, struct pg_batch *batch)
+{
+	array(targets, batch, false, PG_INT, put_number);
+	array(targets, batch, false, PG_BIGINT, put_tenant);
+	array(targets, batch, false, PG_TEXT, put_pattern);
+}
+
 void
 targets_ask(const struct targets *targets, struct pg_batch *batch)
 {
 	if (targets->has_matched) {
 		pg_call(batch, STMT_SUBSCRIPTION_MATCH);
-		array(targets, batch, false, PG_INT, put_number);
-		array(targets, batch, false, PG_BIGINT, put_tenant);
-		array(targets, batch, false, PG_TEXT, put_pattern);
+		put_matched(targets, batch);
 	}
 	if (targets->has_named) {
 		pg_call(batch, STMT_SUBSCRIPTION_NAMED);
@@ -259,6 +266,89 @@ targets_learn(
 	if (named != NULL)
 		learn(targets, named, true);
 	return 0;
+}
+
+/* The answers to all questions; NULL if one is not known. */
+static const struct target **
+recall(struct targets *targets, const struct outbox_memory *memory)
+{
+	const struct target **found = calloc(targets->n, sizeof(*found));
+
+	for (size_t i = 0; found != NULL && i < targets->n; i++) {
+		struct question *question = &targets->questions[i];
+
+		found[i] = outbox_memory_find(memory, question->ev->tenant_id,
+		    question->ev->type, &question->n);
+		if (found[i] == NULL) {
+			free(found);
+			return NULL;
+		}
+		question->first = targets->nfound;
+		targets->nfound += question->n;
+	}
+	return found;
+}
+
+static void
+clear(struct targets *targets)
+{
+	for (size_t i = 0; i < targets->n; i++)
+		targets->questions[i].first = targets->questions[i].n = 0;
+	targets->nfound = 0;
+}
+
+bool
+targets_guess(struct targets *targets, const struct outbox_memory *memory)
+{
+	const struct target **found =
+	    targets->has_named ? NULL : recall(targets, memory);
+
+	if (found != NULL)
+		targets->found =
+		    calloc(targets->nfound + 1, sizeof(*targets->found));
+	if (targets->found == NULL) {
+		free(found);
+		clear(targets);
+		return false;
+	}
+	for (size_t i = 0; i < targets->n; i++)
+		for (size_t k = 0; k < targets->questions[i].n; k++)
+			targets->found[targets->questions[i].first + k] =
+			    found[i][k];
+	free(found);
+	return true;
+}
+
+void
+targets_remember(const struct targets *targets, struct outbox_memory *memory)
+{
+	for (size_t i = 0; i < targets->n; i++) {
+		const struct question *question = &targets->questions[i];
+
+		if (!is_named(question))
+			outbox_memory_keep(memory, question->ev->tenant_id,
+			    question->ev->type,
+			    targets->found + question->first, question->n);
+	}
+}
+
+void
+targets_put_guess(const struct targets *targets, struct pg_batch *batch)
+{
+	pg_array(batch, PG_INT);
+	for (size_t i = 0; i < targets->n; i++)
+		for (size_t k = 0; k < targets->questions[i].n; k++)
+			pg_int(batch, (int32_t)i);
+	pg_array_end(batch);
+	pg_array(batch, PG_BIGINT);
+	for (size_t i = 0; i < targets->nfound; i++)
+		pg_bigint(batch, targets->found[i].subscription_id);
+	pg_array_end(batch);
+	pg_array(batch, PG_BOOL);
+	for (size_t i = 0; i < targets->nfound; i++)
+		pg_bool(batch, targets->found[i].is_ordered);
+	pg_array_end(batch);
+	put_matched(targets, batch);
 }
 
 const struct target *

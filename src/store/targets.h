@@ -14,6 +14,7 @@
 
 struct err;
 struct outbox_event;
+struct outbox_memory;
 struct pg_batch;
 struct pg_rows;
 struct targets;
@@ -37,6 +38,16 @@ void targets_ask(const struct targets *targets, struct pg_batch *batch);
 /* Read the answers to these calls. */
 int targets_learn(
     struct targets *targets, struct pg_rows *const *rows, struct err *err);
+
+/* The same from memory; false if that does not have all answers, or if memory is
+ * short.  Remember the answers that were read. */
+bool targets_guess(struct targets *targets, const struct outbox_memory *memory);
+void targets_remember(
+    const struct targets *targets, struct outbox_memory *memory);
+
+/* Six parameters: what was guessed (question, subscription, whether it is ordered),
+ * and the questions as targets_ask() puts them. */
+void targets_put_guess(const struct targets *targets, struct pg_batch *batch);
 
 /* The answer to a question, ascending by subscription. */
 const struct target *targets_of(

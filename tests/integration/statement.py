@@ -35,7 +35,7 @@ def accept_all(connection, tenant, ids, subscription=None, assets=None, bodies=N
         [int(subscription is not None)] * n, [named] * n, [i + 1 for i in by_id],
         [subscription] * len(lanes), [None if alone else asset for alone, asset in keys],
         [len(lane) for lane in lanes], [lane[0] + 1 for lane in lanes],
-        *[[pair[k] for pair in pairs] for k in range(3)])
+        *[[pair[k] for pair in pairs] for k in range(3)], *[None] * 7)
 
 
 def append(connection, tenant, subscription, event_id, asset):
