@@ -406,11 +406,13 @@ begin(struct scribe *scribe, bool guesses)
 	scribe->outbox = NULL;
 	if (open_outbox(scribe, &err) != 0)
 		fail(scribe, &err);
-	else if (guesses && outbox_guess(scribe->outbox, scribe->memory,
-				max_deliveries(scribe)))
-		go_on(scribe);
-	else
+	else if (!guesses || !outbox_guess(scribe->outbox, scribe->memory,
+				 max_deliveries(scribe)))
 		ask(scribe);
+	else if (is_unit(scribe) && !unit_is_fine(scribe))
+		begin(scribe, false); /* nothing is refused by a guess */
+	else
+		go_on(scribe);
 }
 
 void

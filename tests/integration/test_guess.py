@@ -80,6 +80,20 @@ def test_a_key_that_is_worth_nothing_any_more_opens_nothing(api, db, made, end):
     assert db.value("SELECT count(*) FROM postrider.event") == 2
 
 
+def test_a_batch_is_not_refused_by_a_guess(api, db, made):
+    """It would say that two of its events conflict, to somebody whose key opens nothing."""
+    lines = (b'{"id":"x","type":"test.made","data":1}\n{"id":"x","type":"test.made","data":2}')
+
+    def post():
+        return api.post("/v1/events/batch", lines,
+                        headers={"Content-Type": "application/x-ndjson"})
+
+    post().expect(409)
+    db.execute("UPDATE postrider.api_key SET revoked_at = now()")
+    post().expect(401)
+    assert db.value("SELECT count(*) FROM postrider.event") == 1
+
+
 def test_an_id_that_is_known_is_held_against_the_first(api, db, made):
     again = {"id": "first", "type": "test.made", "data": {"kind": "a"}, "asset": "pump"}
     api.post("/v1/events", again).expect(200)
