@@ -6,7 +6,7 @@
 --
 -- The mark is taken away first, then their lanes are walked.  FOR UPDATE shuts
 -- out whoever makes work (turn_share): what was made before is seen by the
--- statements that follow, and what is made later sets wake_at again (turn_ready,
+-- statements that follow, and what is made later sets wake_at again (work_ready,
 -- turn_settle).  One that somebody is sharing is left for the next time.
 --
 -- A subscription that is being walked keeps its place: its walk ends with a look

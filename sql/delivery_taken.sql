@@ -44,7 +44,8 @@
 --
 -- When it is recorded is asked once the first lane is locked, not as the statement
 -- begins: the transaction has its number only then, and history_step relies on
--- that order.
+-- that order.  A lane that lets others go first is due from then on: claims no longer
+-- look at what was due long ago.
 
 WITH own AS MATERIALIZED (
     SELECT o.ord, o.status, o.duration_us, o.remote, o.dns_us, o.connect_us,
@@ -174,10 +175,9 @@ WITH own AS MATERIALIZED (
     UPDATE postrider.lane l
        SET head_id = h.next_id,
            head_event_no = h.next_event_no,
+           resume_at = NULL,
            attempts = h.hands_back::integer,
-           due_at = CASE
-                        WHEN NOT h.hands_back THEN statement_timestamp()
-                    END,
+           due_at = CASE WHEN NOT h.hands_back THEN clock_timestamp() END,
            lease_token = CASE
                              WHEN h.hands_back THEN (SELECT gen_random_uuid())
                          END,

@@ -17,19 +17,21 @@
 --   $14 integer[] lane, one element a delivery: its place in $10, from 1
 --   $15 integer[] event, by its place in $9
 --   $16 integer[] how many come behind it in its lane
+--   $17 bigint[]  subscriptions that get any, each once
 --
 -- What was guessed instead of asked; nulls, if nothing was:
 --
---   $17 bigint[]  keys that may be used, as key_valid takes them
---   $18 integer[] question, one element a subscription that it is answered with
---   $19 bigint[]  that subscription, ascending
---   $20 boolean[] whether it wants order; it has no filter
---   $21 integer[] question,
---   $22 bigint[]  its tenant,
---   $23 text[]    and a pattern, as subscription_match takes them
+--   $18 bigint[]  keys that may be used, as key_valid takes them
+--   $19 integer[] question, one element a subscription that it is answered with
+--   $20 bigint[]  that subscription, ascending
+--   $21 boolean[] whether it wants order; it has no filter
+--   $22 integer[] question,
+--   $23 bigint[]  its tenant,
+--   $24 text[]    and a pattern, as subscription_match takes them
 --
 -- Returns when they were accepted, in microseconds since 1970; no row if a guess was
--- wrong: then nothing is written.  An id that is there already is a wrong guess, or
+-- wrong: then nothing is written, and nobody is told.  A setting tells work_share and
+-- work_ready who gets work.  An id that is there already is a wrong guess, or
 -- else an error: event_known is asked before, so that this happens only to
 -- transactions that race.  The later one waits for the other's end; all take ids in
 -- one order, so that two cannot wait for each other.
@@ -44,14 +46,14 @@
 -- them.
 
 WITH guess AS MATERIALIZED (
-    SELECT $17::bigint[] IS NULL
+    SELECT $18::bigint[] IS NULL
            OR ((SELECT count(*)
                   FROM postrider.api_key
-                 WHERE id = ANY ($17)
+                 WHERE id = ANY ($18)
                    AND revoked_at IS NULL
                    AND (expires_at IS NULL
                         OR expires_at > statement_timestamp()))
-               = cardinality($17)
+               = cardinality($18)
                AND NOT EXISTS (
                    SELECT
                      FROM (SELECT unnest($1::bigint[]) AS tenant_id,
@@ -63,17 +65,17 @@ WITH guess AS MATERIALIZED (
                            WHERE tenant_id = q.tenant_id
                              AND event_id = q.event_id
                           OFFSET 0) e)
-               AND (SELECT coalesce(array_agg(question), '{}') = $18::integer[]
-                           AND coalesce(array_agg(id), '{}') = $19::bigint[]
+               AND (SELECT coalesce(array_agg(question), '{}') = $19::integer[]
+                           AND coalesce(array_agg(id), '{}') = $20::bigint[]
                            AND coalesce(array_agg(is_ordered), '{}')
-                               = $20::boolean[]
+                               = $21::boolean[]
                            AND coalesce(bool_and(filter_weight = 0), true)
                       FROM (SELECT DISTINCT q.question,
                                    s.id,
                                    s.ordering = 'asset' AS is_ordered,
                                    s.filter_weight
-                              FROM unnest($21::integer[], $22::bigint[],
-                                          $23::text[])
+                              FROM unnest($22::integer[], $23::bigint[],
+                                          $24::text[])
                                    AS q (question, tenant_id, pattern)
                               JOIN postrider.subscription_pattern p
                                 ON p.tenant_id = q.tenant_id
@@ -138,5 +140,6 @@ WITH guess AS MATERIALIZED (
      WHERE (SELECT is_right FROM guess)
 )
 SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-       AS accepted_at
+       AS accepted_at,
+       set_config('postrider.told', $17::bigint[]::text, true)
  WHERE (SELECT is_right FROM guess);

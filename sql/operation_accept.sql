@@ -6,8 +6,8 @@
 -- posted; and their filter, if they have one, takes it.  It has no asset: one that
 -- is refused holds up no other.
 --
--- Returns nothing of interest; a setting tells operation_share and operation_ready
--- who gets work.  Ids are taken in the order in which acceptance takes them.
+-- Returns nothing of interest; a setting tells work_share and work_ready who
+-- gets work.  Ids are taken in the order in which acceptance takes them.
 
 WITH happened AS MATERIALIZED (
     SELECT *

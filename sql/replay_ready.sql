@@ -1,4 +1,4 @@
--- replay_ready: back into the round, as turn_ready does.
+-- replay_ready: back into the round, as work_ready does.
 --
 -- Follows replay_place or discard_share, which hold the turn.
 

@@ -3,7 +3,7 @@
 --   $1 bigint[]  subscriptions
 --
 -- Returns nothing of interest.  Whoever makes work takes this lock before
--- turn_ready; whoever lets a subscription rest (turn_rest) excludes it and
+-- work_ready; whoever lets a subscription rest (turn_rest) excludes it and
 -- looks again.  So no work is ever added behind the back of a resting turn.
 
 SELECT subscription_id

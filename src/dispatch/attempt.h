@@ -34,7 +34,7 @@ struct attempt {
 	struct send *send; /* while SENDING */
 	struct delivery_outcome outcome; /* once DONE */
 	bool is_recorded; /* the recorder's: it is kept, */
-	bool is_intricate; /* or delivery_taken() left it as it was */
+	bool is_intricate; /* or not what delivery_taken() is for */
 	TAILQ_ENTRY(attempt) entry; /* of its owner's list */
 };
 

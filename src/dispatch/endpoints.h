@@ -21,6 +21,7 @@ struct endpoint_ref {
 	struct endpoint *endpoint;
 	int users;
 	usec_t known_at; /* on clock_now() */
+	usec_t intricate_until; /* the recorder's, on clock_now() */
 	struct endpoint_ref *next;
 };
 

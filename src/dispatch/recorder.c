@@ -23,6 +23,9 @@
 /* Between tries of a transaction that the database would not take now. */
 #define AGAIN_AFTER (100 * USEC_PER_MS)
 
+/* After an outcome that delivery_taken() is not for. */
+#define INTRICATE_FOR USEC_PER_SEC
+
 struct recorder {
 	struct worker *worker;
 	struct session *session;
@@ -70,13 +73,26 @@ wait_first(struct recorder *recorder, struct attempt *attempt)
 	recorder->nwaiting++;
 }
 
-/* What delivery_taken() is for: not for what is sent at a rate. */
+/* What delivery_taken() is for: not for what is sent at a rate, nor beside what
+ * has to be judged together. */
 static bool
 is_short(const struct recorder *recorder, const struct attempt *attempt)
 {
 	return recorder->suspects == 0 && !attempt->is_intricate &&
 	       attempt->lease.begin_within == INT64_MAX &&
-	       delivery_is_plain(&attempt->outcome);
+	       delivery_is_plain(&attempt->outcome) &&
+	       clock_now() >= attempt->endpoint->intricate_until;
+}
+
+/* Its subscription's outcomes are recorded together for a moment, in their order:
+ * failures in a row are counted, and a success ends them. */
+static void
+complicate(struct attempt *attempt)
+{
+	attempt->is_intricate = true;
+	if (attempt->endpoint != NULL)
+		attempt->endpoint->intricate_until =
+		    clock_now() + INTRICATE_FOR;
 }
 
 /* A full dispatcher lets go of lanes, for those that wait for a turn. */
@@ -100,6 +116,8 @@ recorder_add(struct recorder *recorder, struct attempt *attempt)
 	assert(attempt->state == ATTEMPT_DONE);
 	TAILQ_INSERT_TAIL(&recorder->waiting, attempt, entry);
 	recorder->nwaiting++;
+	if (!delivery_is_plain(&attempt->outcome))
+		complicate(attempt);
 	if (recorder->nin_hand == 0)
 		schedule(recorder,
 		    is_urgent(recorder, attempt) ? 0 : rest_left(recorder));
@@ -149,7 +167,8 @@ static void
 let_go(struct recorder *recorder, struct attempt *done)
 {
 	if (!done->is_recorded && recorder->is_short) {
-		done->is_intricate = !recorder->is_urgent;
+		if (!recorder->is_urgent)
+			complicate(done);
 		done->lease.goes_on = false;
 		wait_first(recorder, done);
 		return;
@@ -223,7 +242,7 @@ refused(struct recorder *recorder, const struct err *err)
 static void
 settle_all(struct recorder *recorder, struct pg_rows *const *rows)
 {
-	const struct pg_rows *wakes = rows[DELIVERY_WAKE_ROWS];
+	const struct pg_rows *wakes;
 	usec_t wake_in;
 
 	if (recorder->is_short) {
@@ -231,6 +250,7 @@ settle_all(struct recorder *recorder, struct pg_rows *const *rows)
 		wakes = rows[DELIVERY_TAKEN_ROWS];
 		settle(recorder, wakes, rows[DELIVERY_TAKEN_BODY_ROWS]);
 	} else {
+		wakes = rows[DELIVERY_WAKE_ROWS];
 		settle(recorder, rows[DELIVERY_RECORD_ROWS],
 		    rows[DELIVERY_BODY_ROWS]);
 	}

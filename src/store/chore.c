@@ -105,8 +105,8 @@ chore_tell(struct pg_batch *batch, usec_t old)
 	pg_int(batch, TELL_BACKLOGS);
 	pg_bigint(batch, TELL_BACKLOGS_EVERY);
 	pg_call(batch, STMT_OPERATION_ACCEPT);
-	pg_call(batch, STMT_OPERATION_SHARE);
-	pg_call(batch, STMT_OPERATION_READY);
+	pg_call(batch, STMT_WORK_SHARE);
+	pg_call(batch, STMT_WORK_READY);
 	pg_call(batch, STMT_OPERATION_NEXT);
 	pg_commit(batch);
 }

@@ -251,11 +251,10 @@ write_deliveries(const struct plan *plan, struct pg_batch *batch)
 
 /* Pairs are sorted by subscription. */
 static void
-write_turns(const struct plan *plan, struct pg_batch *batch, int statement)
+write_takers(const struct plan *plan, struct pg_batch *batch)
 {
 	int64_t last = 0;
 
-	pg_call(batch, statement);
 	pg_array(batch, PG_BIGINT);
 	for (size_t i = 0; i < plan->npairs; i++) {
 		if (plan->pairs[i].subscription_id != last)
@@ -306,11 +305,12 @@ outbox_write(struct outbox *outbox, struct pg_batch *batch, struct err *err)
 		write_events(outbox, batch);
 		write_lanes(&plan, batch);
 		write_deliveries(&plan, batch);
+		write_takers(&plan, batch);
 		write_guess(outbox, batch);
 	}
 	if (rc == 0 && plan.npairs > 0) {
-		write_turns(&plan, batch, STMT_TURN_SHARE);
-		write_turns(&plan, batch, STMT_TURN_READY);
+		pg_call(batch, STMT_WORK_SHARE);
+		pg_call(batch, STMT_WORK_READY);
 	}
 	plan_fini(&plan);
 	return rc;

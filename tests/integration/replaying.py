@@ -44,7 +44,7 @@ class Queue:
     def accept_unordered(self, event, asset=None):
         def work(connection):
             accept_all(connection, self.tenant, [event], self.id, [asset], ordered=False)
-            announce(connection, self.id)
+            announce(connection)
         self.transaction(work)
         return self.delivery(event)
 

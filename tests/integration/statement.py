@@ -35,7 +35,8 @@ def accept_all(connection, tenant, ids, subscription=None, assets=None, bodies=N
         [int(subscription is not None)] * n, [named] * n, [i + 1 for i in by_id],
         [subscription] * len(lanes), [None if alone else asset for alone, asset in keys],
         [len(lane) for lane in lanes], [lane[0] + 1 for lane in lanes],
-        *[[pair[k] for pair in pairs] for k in range(3)], *[None] * 7)
+        *[[pair[k] for pair in pairs] for k in range(3)], [subscription][:len(lanes)],
+        *[None] * 7)
 
 
 def append(connection, tenant, subscription, event_id, asset):
@@ -48,16 +49,16 @@ def turn_share(connection, subscription):
     statement(connection, "turn_share", [subscription])
 
 
-def announce(connection, subscription):
+def announce(connection):
     """The second half."""
-    turn_share(connection, subscription)
-    statement(connection, "turn_ready", [subscription])
+    statement(connection, "work_share")
+    statement(connection, "work_ready")
 
 
 def accept(connection, tenant, subscription, event_id, asset):
     """Acceptance as ingest does it, up to the commit."""
     append(connection, tenant, subscription, event_id, asset)
-    announce(connection, subscription)
+    announce(connection)
 
 
 MARGIN = 5_000_000  # microseconds that a lease outlives the longest attempt

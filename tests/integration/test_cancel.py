@@ -59,7 +59,7 @@ def fill(db, cluster, tenant_id):
                 ids = [f"{asset or 'e'}{i}" for i in range(first, min(first + 500, n))]
                 accept_all(connection, tenant_id, ids, subscription,
                            [asset] * len(ids) if asset else ids)
-            announce(connection, subscription)
+            announce(connection)
     return fill
 
 
@@ -182,7 +182,7 @@ def test_an_event_that_races_the_deletion_is_cancelled_too(
         delete(db, paused)
         until(lambda: turn(db, paused) == ("deleted", None)
               and not db.rows("SELECT FROM postrider.cancelling"), "the walk is over")
-        announce(late, paused)
+        announce(late)
         late.commit()
     until(lambda: states(db) == {"cancelled": 1} and lanes(db) == 0, "it is cancelled")
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from .wait import until
+
 FITS_NONE = '$.data.kind == "b"'
 
 
@@ -101,8 +103,13 @@ def test_an_id_that_is_known_is_held_against_the_first(api, db, made):
     assert db.value("SELECT count(*) FROM postrider.delivery") == 1
 
 
-def test_a_wrong_guess_draws_no_position(api, db, made):
-    before = db.value("SELECT last_value FROM postrider.position")
+def test_a_wrong_guess_writes_nothing(api, db, made, make_dispatch):
+    """No position is drawn, and no turn is told of work: not even its lock is had."""
+    make_dispatch()
+    until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "all is sent")
+    watched = ("SELECT p.last_value, t.xmin::text, t.xmax::text"
+               " FROM postrider.position p, postrider.turn t")
+    before = db.rows(watched)
     again = {"id": "first", "type": "test.made", "data": {"kind": "a"}, "asset": "pump"}
     api.post("/v1/events", again).expect(200)
-    assert db.value("SELECT last_value FROM postrider.position") == before
+    assert db.rows(watched) == before

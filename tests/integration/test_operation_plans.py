@@ -5,7 +5,7 @@ from .test_replay_plans import BIG, MOST, SMALL, SPARE, Explainer, fill
 
 STEP = {"operation_take": (200,), "operation_dead": (1000, 60_000_000),
         "operation_backlog": (3_600_000_000, 200, 60_000_000), "operation_accept": (),
-        "operation_share": (), "operation_ready": (), "operation_next": ()}
+        "work_share": (), "work_ready": (), "operation_next": ()}
 
 
 def measure(session):

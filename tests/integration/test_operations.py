@@ -55,8 +55,8 @@ def tell(connection, old=0):
     statement(connection, "operation_dead", DEAD, EVERY)
     statement(connection, "operation_backlog", old, SUBSCRIPTIONS, EVERY)
     statement(connection, "operation_accept")
-    statement(connection, "operation_share")
-    statement(connection, "operation_ready")
+    statement(connection, "work_share")
+    statement(connection, "work_ready")
     return statement(connection, "operation_next").fetchone()[0]
 
 

@@ -49,7 +49,7 @@ def outcome(connection, lease, verdict):
 def test_a_lane_that_acceptance_is_just_making_is_waited_for(queue, other, waits):
     dead, = queue.die("one")
     append(other, queue.tenant, queue.id, "two", "a")
-    announce(other, queue.id)
+    announce(other)
     end = waits(lambda c: queue.begin_retry(c, dead))
     other.commit()
     assert end()["is_done"]

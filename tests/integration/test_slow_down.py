@@ -53,6 +53,12 @@ def batch(api, n):
              {"Content-Type": "application/x-ndjson"}).expect(202)
 
 
+def batch_of(api, assets):
+    lines = b"\n".join(b'{"type":"t","data":{},"asset":"%c"}' % asset for asset in assets.encode())
+    api.call("POST", "/v1/events/batch", lines,
+             {"Content-Type": "application/x-ndjson"}).expect(202)
+
+
 def turns(db):
     """Why each rests, seconds until it wakes, how many it gets in flight."""
     return db.rows("SELECT rest, extract(epoch FROM wake_at - now())::float8, slowed_to"
@@ -160,8 +166,10 @@ def test_no_other_answer_slows_it_down(status, api, dispatch, db, endpoint):
     assert turns(db)[0][2] is None
 
 
+@pytest.mark.parametrize("known", [False, True])
 def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
-        api, dispatch, db, endpoint, make_endpoint, other):
+        api, dispatch, db, endpoint, make_endpoint, other, known):
+    """Whether or not it is known when it is leased that the lane goes on."""
     go = {name: threading.Event() for name in "abc"}
     status = {"a": 200, "b": 503, "c": 200}
     answered, beside = threading.Semaphore(0), make_endpoint()
@@ -175,11 +183,10 @@ def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
     endpoint.script(answer)
     api.subscribe(endpoint.url, event_types=["t"])
     api.subscribe(beside.url, event_types=["beside"])
-    for asset in "abc":
-        api.event({}, type="t", asset=asset)
+    batch_of(api, "aabc" if known else "abc")
     until(lambda: len(endpoint.requests) == 3, "three are under way")
-    # Only now: an outcome whose lane is known to go on is recorded by itself.
-    api.event({}, type="t", asset="a")
+    if not known:
+        batch_of(api, "a")
     other.execute("SELECT FROM postrider.lane WHERE asset = 'c' FOR UPDATE")
     go["c"].set()
     until(lambda: db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

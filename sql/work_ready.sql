@@ -1,9 +1,8 @@
--- turn_ready: back into the round, for what rests because it had nothing due.
+-- work_ready: back into the round, for what rests because it had nothing due.
 --
---   $1 bigint[]  subscriptions, held by turn_share
---
--- Returns one row if any was resting.  Only then are dispatchers notified: the
--- others are being served, and a notification takes a lock over all commits.
+-- Follows work_share, which holds the turns.  Returns one row if any was resting.
+-- Only then are dispatchers notified: the others are being served, and a
+-- notification takes a lock over all commits.
 --
 -- One that was deleted while this transaction was under way wakes to have its
 -- deliveries cancelled.
@@ -11,7 +10,8 @@
 WITH resting AS (
     SELECT subscription_id
       FROM postrider.turn
-     WHERE subscription_id = ANY ($1)
+     WHERE subscription_id
+           = ANY (nullif(current_setting('postrider.told', true), '')::bigint[])
        AND (rest = 'idle' OR (rest = 'deleted' AND wake_at IS NULL))
      ORDER BY subscription_id
        FOR NO KEY UPDATE
