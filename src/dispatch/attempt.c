@@ -92,8 +92,10 @@ attempt_free(struct attempt *attempt)
 	void *excerpt = (void *)(uintptr_t)attempt->outcome.excerpt;
 
 	assert(attempt->state != ATTEMPT_SENDING);
-	if (attempt->endpoint != NULL)
+	if (attempt->endpoint != NULL) {
+		attempt->endpoint->nintricate -= attempt->is_intricate;
 		endpoints_release(attempt->endpoint);
+	}
 	free(event_id);
 	free(body);
 	free(headers);

@@ -21,7 +21,10 @@ struct endpoint_ref {
 	struct endpoint *endpoint;
 	int users;
 	usec_t known_at; /* on clock_now() */
-	usec_t intricate_until; /* the recorder's, on clock_now() */
+	/* The recorder's: attempts that wait to be recorded at length, and until
+	 * when, on clock_now(), the others are, too. */
+	int nintricate;
+	usec_t intricate_until;
 	struct endpoint_ref *next;
 };
 

@@ -1,6 +1,5 @@
 #include <assert.h>
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,13 +7,9 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "dispatch/attempt.h"
 #include "dispatch/claimer.h"
-#include "dispatch/endpoints.h"
-#include "dispatch/outage.h"
 #include "dispatch/pace.h"
-#include "dispatch/recorder.h"
-#include "dispatch/timer.h"
+#include "dispatch/recorder_inside.h"
 #include "dispatch/worker.h"
 #include "pg/pg.h"
 #include "pg/row.h"
@@ -22,28 +17,6 @@
 
 /* Between tries of a transaction that the database would not take now. */
 #define AGAIN_AFTER (100 * USEC_PER_MS)
-
-/* After an outcome that delivery_taken() is not for. */
-#define INTRICATE_FOR USEC_PER_SEC
-
-struct recorder {
-	struct worker *worker;
-	struct session *session;
-	struct outage outage;
-	struct timer flush; /* runs from the loop, after what made outcomes */
-	struct attempt_list waiting;
-	int nwaiting;
-	usec_t rests_until; /* no record before, if more is to come */
-	/* The batch under way, and what is kept of each; conf->batch places. */
-	struct attempt **in_hand;
-	const struct delivery_outcome **outcomes;
-	size_t nin_hand;
-	bool is_short; /* the batch goes through delivery_taken() */
-	bool is_urgent; /* all its lanes wait to go on */
-	usec_t submitted_at;
-	size_t suspects; /* of a batch refused: the first to wait go alone */
-	bool is_failing; /* the last transaction did not go through */
-};
 
 static void
 schedule(struct recorder *recorder, usec_t wait)
@@ -53,61 +26,11 @@ schedule(struct recorder *recorder, usec_t wait)
 	timer_within(&recorder->flush, wait);
 }
 
-/* How long to wait for outcomes to be recorded together. */
-static usec_t
-rest_left(const struct recorder *recorder)
-{
-	const struct worker *worker = recorder->worker;
-	usec_t left = recorder->rests_until - clock_now();
-	bool is_enough =
-	    recorder->nwaiting >= pace_enough(worker_room_max(worker)) ||
-	    recorder->nwaiting == worker->held;
-
-	return left > 0 && !is_enough ? left : 0;
-}
-
 static void
 wait_first(struct recorder *recorder, struct attempt *attempt)
 {
 	TAILQ_INSERT_HEAD(&recorder->waiting, attempt, entry);
 	recorder->nwaiting++;
-}
-
-/* What delivery_taken() is for: not for what is sent at a rate, nor beside what
- * has to be judged together. */
-static bool
-is_short(const struct recorder *recorder, const struct attempt *attempt)
-{
-	return recorder->suspects == 0 && !attempt->is_intricate &&
-	       attempt->lease.begin_within == INT64_MAX &&
-	       delivery_is_plain(&attempt->outcome) &&
-	       clock_now() >= attempt->endpoint->intricate_until;
-}
-
-/* Its subscription's outcomes are recorded together for a moment, in their order:
- * failures in a row are counted, and a success ends them. */
-static void
-complicate(struct attempt *attempt)
-{
-	attempt->is_intricate = true;
-	if (attempt->endpoint != NULL)
-		attempt->endpoint->intricate_until =
-		    clock_now() + INTRICATE_FOR;
-}
-
-/* A full dispatcher lets go of lanes, for those that wait for a turn. */
-static bool
-hands_back(const struct recorder *recorder)
-{
-	return !recorder->worker->stopping && worker_room(recorder->worker) > 0;
-}
-
-/* Its lane waits to go on. */
-static bool
-is_urgent(const struct recorder *recorder, const struct attempt *attempt)
-{
-	return attempt->lease.goes_on && hands_back(recorder) &&
-	       is_short(recorder, attempt);
 }
 
 void
@@ -117,10 +40,11 @@ recorder_add(struct recorder *recorder, struct attempt *attempt)
 	TAILQ_INSERT_TAIL(&recorder->waiting, attempt, entry);
 	recorder->nwaiting++;
 	if (!delivery_is_plain(&attempt->outcome))
-		complicate(attempt);
+		recorder_complicate(attempt);
 	if (recorder->nin_hand == 0)
-		schedule(recorder,
-		    is_urgent(recorder, attempt) ? 0 : rest_left(recorder));
+		schedule(recorder, recorder_is_urgent(recorder, attempt)
+				       ? 0
+				       : recorder_rest_left(recorder));
 }
 
 bool
@@ -168,7 +92,7 @@ let_go(struct recorder *recorder, struct attempt *done)
 {
 	if (!done->is_recorded && recorder->is_short) {
 		if (!recorder->is_urgent)
-			complicate(done);
+			recorder_complicate(done);
 		done->lease.goes_on = false;
 		wait_first(recorder, done);
 		return;
@@ -288,54 +212,6 @@ on_recorded(void *arg, struct pg_rows *const *rows, const struct err *err)
 	claimer_recorded(worker->claimer);
 }
 
-/* The first that waits, and of the others those that are of its kind; during a
- * rest only those whose lanes go on.  False if there is none. */
-static bool
-take_batch(struct recorder *recorder)
-{
-	size_t limit =
-	    recorder->suspects > 0 ? 1 : (size_t)recorder->worker->conf->batch;
-	struct attempt *attempt, *next;
-	bool rests = rest_left(recorder) > 0, goes_on;
-	size_t n = 0;
-
-	attempt = TAILQ_FIRST(&recorder->waiting);
-	recorder->is_short = rests || is_short(recorder, attempt);
-	recorder->is_urgent = true;
-	for (; n < limit && attempt != NULL; attempt = next) {
-		next = TAILQ_NEXT(attempt, entry);
-		goes_on = is_urgent(recorder, attempt);
-		if (rests ? !goes_on
-			  : is_short(recorder, attempt) != recorder->is_short)
-			continue;
-		recorder->is_urgent = recorder->is_urgent && goes_on;
-		TAILQ_REMOVE(&recorder->waiting, attempt, entry);
-		recorder->nwaiting--;
-		recorder->outcomes[n] = &attempt->outcome;
-		recorder->in_hand[n++] = attempt;
-	}
-	recorder->nin_hand = n;
-	recorder->suspects -= n > 0 && recorder->suspects > 0;
-	return n > 0;
-}
-
-static void
-put_batch(const struct recorder *recorder, struct pg_batch *batch)
-{
-	usec_t margin = recorder->worker->conf->lease_margin;
-	bool is_handed_back = hands_back(recorder);
-	enum delivery_fate fate = recorder->is_urgent ? DELIVERY_GOES_ON
-	                          : is_handed_back    ? DELIVERY_ANY
-	                                              : DELIVERY_LET_GO;
-
-	if (recorder->is_short)
-		delivery_taken(batch, recorder->outcomes, recorder->nin_hand,
-		    fate, margin);
-	else
-		delivery_record(batch, recorder->outcomes, recorder->nin_hand,
-		    is_handed_back, margin);
-}
-
 static void
 flush(struct recorder *recorder)
 {
@@ -350,12 +226,12 @@ flush(struct recorder *recorder)
 		schedule(recorder, AGAIN_AFTER);
 		return;
 	}
-	if (!take_batch(recorder)) {
+	if (!recorder_take(recorder)) {
 		pg_batch_free(batch);
-		schedule(recorder, rest_left(recorder));
+		schedule(recorder, recorder_rest_left(recorder));
 		return;
 	}
-	put_batch(recorder, batch);
+	recorder_put(recorder, batch);
 	recorder->submitted_at = clock_now();
 	if (session_submit(
 		recorder->session, batch, on_recorded, recorder, &err) != 0) {

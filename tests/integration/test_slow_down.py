@@ -168,7 +168,7 @@ def test_no_other_answer_slows_it_down(status, api, dispatch, db, endpoint):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
-        api, dispatch, db, endpoint, make_endpoint, other, known):
+        api, make_dispatch, db, endpoint, make_endpoint, other, known):
     """Whether or not it is known when it is leased that the lane goes on."""
     go = {name: threading.Event() for name in "abc"}
     status = {"a": 200, "b": 503, "c": 200}
@@ -181,6 +181,7 @@ def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
         answered.release()
 
     endpoint.script(answer)
+    make_dispatch(statement_timeout="1m")
     api.subscribe(endpoint.url, event_types=["t"])
     api.subscribe(beside.url, event_types=["beside"])
     batch_of(api, "aabc" if known else "abc")

@@ -345,7 +345,7 @@ def test_a_dispatcher_shares_the_turn_before_it_lets_go_of_a_lane(
 
 
 def test_failures_and_successes_between_them_are_judged_in_their_order(
-        api, dispatch, db, endpoint, make_endpoint, sessions):  # noqa: F811
+        api, make_dispatch, db, endpoint, make_endpoint, sessions):  # noqa: F811
     """Recorded apart, three failures would be three in a row, which open the circuit."""
     go = {name: threading.Event() for name in "abcdef"}
     answered, beside = threading.Semaphore(0), make_endpoint()
@@ -359,6 +359,7 @@ def test_failures_and_successes_between_them_are_judged_in_their_order(
         answered.release()
 
     endpoint.script(answer)
+    make_dispatch(statement_timeout="1m")
     made = api.subscribe(endpoint.url, event_types=["t"], circuit_after=3, retry_base_ms=3600000)
     api.subscribe(beside.url, event_types=["beside"])
     for asset in go:
