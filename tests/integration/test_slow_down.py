@@ -181,7 +181,7 @@ def test_what_is_recorded_along_with_the_refusal_hands_back_no_lane(
         answered.release()
 
     endpoint.script(answer)
-    make_dispatch(statement_timeout="1m")
+    make_dispatch(lease_margin="2m")  # and half of it for a statement
     api.subscribe(endpoint.url, event_types=["t"])
     api.subscribe(beside.url, event_types=["beside"])
     batch_of(api, "aabc" if known else "abc")

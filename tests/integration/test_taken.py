@@ -359,7 +359,7 @@ def test_failures_and_successes_between_them_are_judged_in_their_order(
         answered.release()
 
     endpoint.script(answer)
-    make_dispatch(statement_timeout="1m")
+    make_dispatch(lease_margin="2m")  # and half of it for a statement
     made = api.subscribe(endpoint.url, event_types=["t"], circuit_after=3, retry_base_ms=3600000)
     api.subscribe(beside.url, event_types=["beside"])
     for asset in go:
