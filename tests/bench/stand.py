@@ -38,7 +38,7 @@ daemon off;
 pid nginx.pid;
 error_log error.log;
 worker_processes {workers};
-events {{ worker_connections 16384; }}
+events {{ worker_connections 16384; multi_accept on; }}
 http {{
     access_log off;
     keepalive_requests 1000000000;
