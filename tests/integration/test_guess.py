@@ -105,8 +105,10 @@ def test_an_id_that_is_known_is_held_against_the_first(api, db, made):
 
 def test_a_wrong_guess_writes_nothing(api, db, made, make_dispatch):
     """No position is drawn, and no turn is told of work: not even its lock is had."""
-    make_dispatch()
-    until(lambda: db.value("SELECT rest FROM postrider.turn") == "idle", "all is sent")
+    dispatch = make_dispatch()
+    until(lambda: db.rows("SELECT t.rest, d.state FROM postrider.turn t, postrider.deliveries d")
+          == [("idle", "delivered")], "all is sent")
+    dispatch.stop()  # it would lock the turn, too
     watched = ("SELECT p.last_value, t.xmin::text, t.xmax::text"
                " FROM postrider.position p, postrider.turn t")
     before = db.rows(watched)
