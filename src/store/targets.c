@@ -272,7 +272,8 @@ targets_learn(
 static const struct target **
 recall(struct targets *targets, const struct outbox_memory *memory)
 {
-	const struct target **found = calloc(targets->n, sizeof(*found));
+	const struct target **found =
+	    calloc(targets->n, sizeof(struct target *));
 
 	for (size_t i = 0; found != NULL && i < targets->n; i++) {
 		struct question *question = &targets->questions[i];
@@ -303,9 +304,11 @@ targets_guess(struct targets *targets, const struct outbox_memory *memory)
 	const struct target **found =
 	    targets->has_named ? NULL : recall(targets, memory);
 
-	if (found != NULL)
-		targets->found =
-		    calloc(targets->nfound + 1, sizeof(*targets->found));
+	if (found == NULL) {
+		clear(targets);
+		return false;
+	}
+	targets->found = calloc(targets->nfound + 1, sizeof(*targets->found));
 	if (targets->found == NULL) {
 		free(found);
 		clear(targets);
