@@ -201,6 +201,20 @@ finish(struct scribe *scribe)
 	tell(&carried, NULL);
 }
 
+/* NULL if memory is short: then what it carries has failed. */
+static struct pg_batch *
+new_batch(struct scribe *scribe)
+{
+	struct pg_batch *batch = pg_batch_new();
+	struct err err;
+
+	if (batch == NULL) {
+		(void)err_set(&err, ERR_NOMEM, "batch");
+		fail(scribe, &err);
+	}
+	return batch;
+}
+
 static void
 submit(struct scribe *scribe, struct pg_batch *batch, pg_done_fn *done)
 {
@@ -251,20 +265,17 @@ on_written(void *arg, struct pg_rows *const *rows, const struct err *err)
 static void
 write_batch(struct scribe *scribe)
 {
-	struct pg_batch *batch = pg_batch_new();
+	struct pg_batch *batch = new_batch(scribe);
 	struct err err;
 
-	if (batch == NULL) {
-		(void)err_set(&err, ERR_NOMEM, "batch");
-		fail(scribe, &err);
+	if (batch == NULL)
+		return;
+	if (outbox_write(scribe->outbox, batch, &err) == 0) {
+		submit(scribe, batch, on_written);
 		return;
 	}
-	if (outbox_write(scribe->outbox, batch, &err) != 0) {
-		pg_batch_free(batch);
-		fail(scribe, &err);
-		return;
-	}
-	submit(scribe, batch, on_written);
+	pg_batch_free(batch);
+	fail(scribe, &err);
 }
 
 /* A unit cannot be parted: one that is too large would be tried for ever. */
@@ -319,17 +330,17 @@ on_filtered(void *arg, struct pg_rows *const *rows, const struct err *err)
 static void
 filter_batch(struct scribe *scribe)
 {
-	struct pg_batch *batch = pg_batch_new();
+	struct pg_batch *batch = new_batch(scribe);
 	struct err err;
 
 	if (batch == NULL)
-		(void)err_set(&err, ERR_NOMEM, "batch");
-	if (batch == NULL || outbox_filter(scribe->outbox, batch, &err) != 0) {
-		pg_batch_free(batch);
-		fail(scribe, &err);
+		return;
+	if (outbox_filter(scribe->outbox, batch, &err) == 0) {
+		submit(scribe, batch, on_filtered);
 		return;
 	}
-	submit(scribe, batch, on_filtered);
+	pg_batch_free(batch);
+	fail(scribe, &err);
 }
 
 static size_t
@@ -384,14 +395,10 @@ open_outbox(struct scribe *scribe, struct err *err)
 static void
 ask(struct scribe *scribe)
 {
-	struct pg_batch *batch = pg_batch_new();
-	struct err err;
+	struct pg_batch *batch = new_batch(scribe);
 
-	if (batch == NULL) {
-		(void)err_set(&err, ERR_NOMEM, "batch");
-		fail(scribe, &err);
+	if (batch == NULL)
 		return;
-	}
 	outbox_ask(scribe->outbox, batch);
 	submit(scribe, batch, on_learned);
 }

@@ -268,57 +268,33 @@ targets_learn(
 	return 0;
 }
 
-/* The answers to all questions; NULL if one is not known. */
-static const struct target **
-recall(struct targets *targets, const struct outbox_memory *memory)
-{
-	const struct target **found =
-	    calloc(targets->n, sizeof(struct target *));
-
-	for (size_t i = 0; found != NULL && i < targets->n; i++) {
-		struct question *question = &targets->questions[i];
-
-		found[i] = outbox_memory_find(memory, question->ev->tenant_id,
-		    question->ev->type, &question->n);
-		if (found[i] == NULL) {
-			free(found);
-			return NULL;
-		}
-		question->first = targets->nfound;
-		targets->nfound += question->n;
-	}
-	return found;
-}
-
-static void
-clear(struct targets *targets)
-{
-	for (size_t i = 0; i < targets->n; i++)
-		targets->questions[i].first = targets->questions[i].n = 0;
-	targets->nfound = 0;
-}
-
 bool
 targets_guess(struct targets *targets, const struct outbox_memory *memory)
 {
-	const struct target **found =
-	    targets->has_named ? NULL : recall(targets, memory);
+	const struct target *found;
+	size_t n, room = 1; /* calloc(0) may be NULL */
 
-	if (found == NULL) {
-		clear(targets);
-		return false;
+	for (size_t i = 0; i < targets->n; i++) {
+		const struct question *question = &targets->questions[i];
+
+		if (is_named(question) ||
+		    outbox_memory_find(memory, question->ev->tenant_id,
+			question->ev->type, &n) == NULL)
+			return false;
+		room += n;
 	}
-	targets->found = calloc(targets->nfound + 1, sizeof(*targets->found));
-	if (targets->found == NULL) {
-		free(found);
-		clear(targets);
+	targets->found = calloc(room, sizeof(*targets->found));
+	if (targets->found == NULL)
 		return false;
+	for (size_t i = 0; i < targets->n; i++) {
+		struct question *question = &targets->questions[i];
+
+		found = outbox_memory_find(memory, question->ev->tenant_id,
+		    question->ev->type, &question->n);
+		question->first = targets->nfound;
+		for (size_t k = 0; k < question->n; k++)
+			targets->found[targets->nfound++] = found[k];
 	}
-	for (size_t i = 0; i < targets->n; i++)
-		for (size_t k = 0; k < targets->questions[i].n; k++)
-			targets->found[targets->questions[i].first + k] =
-			    found[i][k];
-	free(found);
 	return true;
 }
 

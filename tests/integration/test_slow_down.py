@@ -48,13 +48,11 @@ class Capacity:
 
 
 def batch(api, n):
-    lines = b"\n".join(b'{"type":"t","data":%d,"asset":"a%d"}' % (i, i) for i in range(n))
-    api.call("POST", "/v1/events/batch", lines,
-             {"Content-Type": "application/x-ndjson"}).expect(202)
+    batch_of(api, [f"a{i}" for i in range(n)])
 
 
 def batch_of(api, assets):
-    lines = b"\n".join(b'{"type":"t","data":{},"asset":"%c"}' % asset for asset in assets.encode())
+    lines = "\n".join('{"type":"t","data":{},"asset":"%s"}' % asset for asset in assets).encode()
     api.call("POST", "/v1/events/batch", lines,
              {"Content-Type": "application/x-ndjson"}).expect(202)
 

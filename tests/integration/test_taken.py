@@ -76,6 +76,7 @@ def test_both_ways_to_record_leave_the_same(
         db, cluster, session, subscription, behind, hands_back, rest):
     put(db, cluster, subscription, *(1 + behind) * "a", *(1 + behind) * "b")
     leases = claim(session)
+    db.execute("UPDATE postrider.lane SET resume_at = now() + interval '1 h'")  # it is stale
     turns = []
     for asset, record in (("a", statement.taken), ("b", statement.record_all)):
         db.execute("UPDATE postrider.turn SET rest = %s, entered_at = CASE WHEN %s::text IS NULL"
@@ -252,6 +253,26 @@ def test_two_at_once_lock_lanes_in_the_order_of_acceptance(
     append(first, *subscription, "next-b", "b")
     first.commit()
     join()
+
+
+def test_a_lane_that_lets_others_go_first_is_due_once_its_lock_was_had(
+        db, cluster, subscription, sessions):  # noqa: F811
+    """Claims do not look at what was due long ago, however long the record waited."""
+    first, second = sessions
+    put(db, cluster, subscription, "a", "a")
+    with second.transaction():
+        statement.claim(second)
+    second.commit()
+    lane, token = db.rows("SELECT id, lease_token FROM postrider.lane")[0]
+    first.execute("SELECT FROM postrider.lane FOR UPDATE")
+    join = in_thread(lambda: statement.taken(
+        second, [lane], [token], hands_back=False, shared=True))
+    until(lambda: waiting(db) == 1, "the record waits for the lane")
+    waited_until = db.value("SELECT clock_timestamp()")
+    first.rollback()
+    join()
+    second.commit()
+    assert db.value("SELECT due_at FROM postrider.lane") > waited_until
 
 
 def test_a_turn_is_not_let_rest_behind_the_back_of_a_record(
