@@ -164,7 +164,8 @@ def test_an_old_backlog_is_told_once_until_it_is_over(
     never(lambda: len(heard(watcher)) > 1, "it is told again")
 
     api.post(f"/v1/subscriptions/{made}/resume").expect(200)
-    until(lambda: endpoint.requests, "it is delivered")
+    until(lambda: db.value("SELECT count(*) FROM postrider.lane"
+                           " WHERE subscription_id = %s", (made,)) == 0, "it is recorded")
     look_again(db)
     until(lambda: db.value("SELECT count(*) FROM postrider.operation_backlog") == 0, "it is over")
     api.post(f"/v1/subscriptions/{made}/pause").expect(200)
