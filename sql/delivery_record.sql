@@ -101,7 +101,7 @@ WITH outcome AS MATERIALIZED (
      WHERE l.lease_token = o.token
        AND l.lease_until > statement_timestamp()
 ), attempted AS (
-    INSERT INTO postrider.attempt
+    INSERT INTO postrider.other_attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
             status, worker, remote, reason, dns_us, connect_us, tls_us, wait_us,
             receive_us, headers, excerpt)

@@ -33,6 +33,9 @@
 -- also if it is empty.  wake_in_us is 0 if a turn is back in the round.  One that is
 -- missing is as it was, for whatever reason, and delivery_record decides.
 --
+-- An only attempt of which nothing more is to be said goes into the delivery's own
+-- row, which is written anyway; others are rows.
+--
 -- A lane that never ends is recorded alone, so what counts is also what one costs:
 -- parts that the executor has to set up, each some microseconds.
 --
@@ -55,6 +58,8 @@ WITH own AS MATERIALIZED (
            l.head_id, l.attempts, l.lease_worker, l.leased_at,
            t.rest, t.due_from, s.timeout_ms, s.version,
            d.delivery_at, d.generation,
+           d.generation = 1 AND l.attempts = 1 AND o.headers IS NULL
+           AND o.excerpt IS NULL AS is_only,
            n.id AS next_id, n.event_no AS next_event_no
       FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::integer[],
                   $5::bigint[], $6::text[], $8::integer[], $9::integer[],
@@ -136,7 +141,7 @@ WITH own AS MATERIALIZED (
               FOR NO KEY UPDATE) l
      WHERE l.lane_at = g.lane_at
 ), attempted AS (
-    INSERT INTO postrider.attempt
+    INSERT INTO postrider.other_attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
             status, worker, remote, dns_us, connect_us, tls_us, wait_us,
             receive_us, headers, excerpt)
@@ -145,6 +150,7 @@ WITH own AS MATERIALIZED (
            duration_us, 'answered', status, lease_worker, remote, dns_us,
            connect_us, tls_us, wait_us, receive_us, headers, excerpt
       FROM held
+     WHERE NOT is_only
 ), tallied AS (
     INSERT INTO postrider.history_tally
            (recorded_at, verdict, subscription_ids, attempt_us, delivery_us)
@@ -163,7 +169,15 @@ WITH own AS MATERIALIZED (
        SET state = 'delivered',
            attempts = h.attempts,
            status = h.status,
-           finished_at = statement_timestamp()
+           finished_at = statement_timestamp(),
+           duration_us = CASE WHEN h.is_only THEN h.duration_us END,
+           dns_us = CASE WHEN h.is_only THEN h.dns_us END,
+           connect_us = CASE WHEN h.is_only THEN h.connect_us END,
+           tls_us = CASE WHEN h.is_only THEN h.tls_us END,
+           wait_us = CASE WHEN h.is_only THEN h.wait_us END,
+           receive_us = CASE WHEN h.is_only THEN h.receive_us END,
+           worker = CASE WHEN h.is_only THEN h.lease_worker END,
+           remote = CASE WHEN h.is_only THEN h.remote END
       FROM held h
      WHERE d.ctid = h.delivery_at
 ), emptied AS (

@@ -164,6 +164,8 @@ WITH place AS MATERIALIZED (
                              WHEN w.watches_on THEN pg_current_xact_id()
                              ELSE r.watched_xid
                          END,
+           tried = r.tried
+                   + (SELECT coalesce(sum(attempts), 0) FROM tried),
            minutes_from = coalesce((SELECT max(at) FROM old WHERE seconds = 60),
                                    r.minutes_from),
            quarters_from = coalesce((SELECT max(at) FROM old

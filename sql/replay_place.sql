@@ -23,6 +23,8 @@
 
 WITH asked AS MATERIALIZED (
     SELECT r.event_no, s.id AS subscription_id, d.id AS delivery_id,
+           d.generation, d.status, d.finished_at, d.duration_us, d.dns_us,
+           d.connect_us, d.tls_us, d.wait_us, d.receive_us, d.worker, d.remote,
            b.event_no IS NOT NULL AND s.state <> 'deleted' AS is_open,
            o.is_ordered, l.id AS lane_id
       FROM unnest(current_setting('postrider.replay_events')::bigint[])
@@ -60,14 +62,36 @@ WITH asked AS MATERIALIZED (
            attempts = 0,
            status = NULL,
            finished_at = NULL,
+           duration_us = NULL,
+           dns_us = NULL,
+           connect_us = NULL,
+           tls_us = NULL,
+           wait_us = NULL,
+           receive_us = NULL,
+           worker = NULL,
+           remote = NULL,
            lane_id = a.lane_id
       FROM asked a
      WHERE d.id = ANY (ARRAY[a.delivery_id])
+       AND d.generation = a.generation
        AND a.is_open
        AND (d.state = 'dead'
             OR (d.state IN ('delivered', 'cancelled')
                 AND current_setting('postrider.replay_what') = 'events'))
-    RETURNING d.id, d.event_no, d.lane_id
+    RETURNING d.id, d.event_no, d.lane_id, a.generation, a.status,
+              a.finished_at, a.duration_us, a.dns_us, a.connect_us, a.tls_us,
+              a.wait_us, a.receive_us, a.worker, a.remote
+), moved_out AS (
+    INSERT INTO postrider.other_attempt
+           (delivery_id, generation, attempt, started_at, duration_us, ended,
+            status, worker, remote, dns_us, connect_us, tls_us, wait_us,
+            receive_us)
+    SELECT id, generation, 1,
+           finished_at - duration_us * interval '1 microsecond', duration_us,
+           'answered', status, worker, remote, dns_us, connect_us, tls_us,
+           wait_us, receive_us
+      FROM again
+     WHERE worker IS NOT NULL
 ), dug_up AS (
     DELETE FROM postrider.dead_letter x
      USING again a

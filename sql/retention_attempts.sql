@@ -19,12 +19,12 @@ WITH old AS MATERIALIZED (
       FROM old o
      CROSS JOIN LATERAL (
            SELECT delivery_id, generation, attempt
-             FROM postrider.attempt
+             FROM postrider.other_attempt
             WHERE delivery_id = o.id
            OFFSET 0) a
      LIMIT 4 * $1
 )
-DELETE FROM postrider.attempt a
+DELETE FROM postrider.other_attempt a
  USING tried t
  WHERE a.delivery_id = ANY (ARRAY[t.delivery_id])
    AND a.generation = t.generation

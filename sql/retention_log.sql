@@ -20,7 +20,7 @@ WITH over AS MATERIALIZED (
            OFFSET 0) d
      WHERE NOT EXISTS (
            SELECT
-             FROM postrider.attempt a
+             FROM postrider.other_attempt a
             WHERE a.delivery_id = d.id)
      LIMIT $1::integer
 ), gone AS (

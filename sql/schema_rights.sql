@@ -13,7 +13,7 @@ WITH wanted (role, privilege, columns, relations) AS (
          ::text[]),
         ('postrider_ingest', 'INSERT', '{}',
          '{subscription,subscription_pattern,subscription_secret,turn,lane,'
-         'event,delivery,replay,replay_job}'),
+         'event,delivery,other_attempt,replay,replay_job}'),
         ('postrider_ingest', 'INSERT',
          '{subscription_id,tenant_id,event_id,body}', '{subscription_test}'),
         ('postrider_ingest', 'UPDATE',
@@ -44,7 +44,8 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{turn}'),
         ('postrider_ingest', 'UPDATE', '{named}', '{event}'),
         ('postrider_ingest', 'UPDATE',
-         '{lane_id,finished_at,generation,attempts,status,state}',
+         '{lane_id,finished_at,generation,attempts,status,state,duration_us,'
+         'dns_us,connect_us,tls_us,wait_us,receive_us,worker,remote}',
          '{delivery}'),
         ('postrider_ingest', 'UPDATE',
          '{head_id,head_event_no,tail_id,resume_id,resume_at,due_at,attempts}',
@@ -56,14 +57,14 @@ WITH wanted (role, privilege, columns, relations) AS (
         ('postrider_dispatch', 'SELECT', '{}',
          '{schema_migration,subscription,subscription_secret,'
          'subscription_test,turn,lane,replay,'
-         'replay_job,event,delivery,attempt,dead_letter,cancelling,retention,'
+         'replay_job,event,delivery,other_attempt,dead_letter,cancelling,retention,'
          'retention_late,subscription_pattern,operation,operation_backlog,'
          'history_count,history_progress,history_tally}'),
         ('postrider_dispatch', 'SELECT', '{id,name}', '{tenant}'),
         ('postrider_dispatch', 'SELECT',
          '{number,at,actor,tenant_id,action,subject,detail}', '{audit}'),
         ('postrider_dispatch', 'INSERT', '{}',
-         '{lane,replay,delivery,attempt,dead_letter,cancelling,'
+         '{lane,replay,delivery,other_attempt,dead_letter,cancelling,'
          'retention_late,operation_backlog,history_count,history_tally}'),
         ('postrider_dispatch', 'INSERT',
          '{actor,tenant_id,action,subject,detail}', '{audit}'),
@@ -77,7 +78,8 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{rest,wake_at,entered_at,rate_at,circuit,circuit_opens,failures,'
          'due_from,leased_from,swept_at,slowed_to,slowed_at}', '{turn}'),
         ('postrider_dispatch', 'UPDATE',
-         '{lane_id,finished_at,generation,attempts,status,state}',
+         '{lane_id,finished_at,generation,attempts,status,state,duration_us,'
+         'dns_us,connect_us,tls_us,wait_us,receive_us,worker,remote}',
          '{delivery}'),
         ('postrider_dispatch', 'UPDATE',
          '{head_id,head_event_no,tail_id,resume_id,resume_at,due_at,'
@@ -97,11 +99,11 @@ WITH wanted (role, privilege, columns, relations) AS (
          '{delivered,failed,dead,attempt_times,delivery_times}',
          '{history_count}'),
         ('postrider_dispatch', 'UPDATE',
-         '{counted_until,watched_at,watched_xid,minutes_from,quarters_from}',
+         '{counted_until,watched_at,watched_xid,minutes_from,quarters_from,tried}',
          '{history_progress}'),
         ('postrider_dispatch', 'UPDATE', '{body}', '{event}'),
         ('postrider_dispatch', 'DELETE', '{}',
-         '{subscription_test,lane,replay,delivery,attempt,dead_letter,cancelling,'
+         '{subscription_test,lane,replay,delivery,other_attempt,dead_letter,cancelling,'
          'retention_late,operation_backlog,history_count,history_tally}'),
         ('postrider_dispatch', 'USAGE', '{}', '{position}'),
         ('postrider_reader', 'SELECT', '{}',

@@ -2,8 +2,9 @@
 --
 --   $1 integer   where each count stops
 --
--- Returns one row.  accepted and tried are counters that only grow, by
--- PostgreSQL's statistics, a second behind: two looks at them make a rate.
+-- Returns one row.  accepted and tried are counters that only grow, a second or so
+-- behind, by PostgreSQL's statistics and by the history: two looks at them make a
+-- rate.
 
 SELECT (SELECT count(*)
           FROM pg_stat_activity
@@ -17,9 +18,7 @@ SELECT (SELECT count(*)
        (SELECT n_tup_ins
           FROM pg_stat_user_tables
          WHERE relid = 'postrider.event'::regclass) AS accepted,
-       (SELECT n_tup_ins
-          FROM pg_stat_user_tables
-         WHERE relid = 'postrider.attempt'::regclass) AS tried,
+       (SELECT tried FROM postrider.history_progress) AS tried,
        (SELECT count(*)
           FROM (SELECT
                   FROM postrider.stuck

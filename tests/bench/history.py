@@ -10,18 +10,13 @@ WITH made AS (
            convert_to(repeat('x', %(octets)s), 'UTF8'), now() - %(age)s::interval
       FROM generate_series(%(first)s::bigint, %(last)s) g
     RETURNING event_no
-), delivered AS (
-    INSERT INTO postrider.delivery (id, event_no, subscription_id, lane_id, state, status,
-                                    attempts, finished_at)
-    SELECT nextval('postrider.position'), event_no, 1, event_no %% 1000, 'delivered', 200, 1,
-           now() - %(age)s::interval
-      FROM made
-    RETURNING id
 )
-INSERT INTO postrider.attempt (delivery_id, generation, attempt, started_at, duration_us,
-                               ended, status, worker)
-SELECT id, 1, 1, now() - %(age)s::interval, 1000, 'answered', 200, 'a host:1:2'
-  FROM delivered
+INSERT INTO postrider.delivery (id, event_no, subscription_id, lane_id, state, status,
+                                attempts, finished_at, duration_us, wait_us, receive_us,
+                                worker, remote)
+SELECT nextval('postrider.position'), event_no, 1, event_no %% 1000, 'delivered', 200, 1,
+       now() - %(age)s::interval, 1000, 900, 50, 'a host:1:2', '192.0.2.1'
+  FROM made
 """
 
 

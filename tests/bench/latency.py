@@ -21,7 +21,7 @@ IDLE_MOST = 4       # ms from POST to arrival, half of the events, when idle
 BUSY_MOST = (5, 40) # ms from the answer to arrival, of half of the events and of 99 %
 FLAT = 1.1          # times what it was after a fifth of the time: memory, what is kept of an event
 SPARE = 2           # the same, of tables that are to be empty
-KEPT = ("event", "delivery", "attempt")  # grow with every event, until retention
+KEPT = ("event", "delivery", "other_attempt")  # grow with every event, until retention
 COLUMNS = ("per_second", "accepted_p50_ms", "received_p50_ms", "received_p99_ms", "posted_p50_ms",
            "posted_p99_ms", "ingest_us", "dispatch_us", "postgres_us")
 

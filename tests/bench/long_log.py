@@ -40,11 +40,13 @@ WITH fresh AS MATERIALIZED (
       FROM fresh
 ), kept AS (
     INSERT INTO postrider.delivery (id, event_no, subscription_id, lane_id, state, status,
-                                    attempts, finished_at)
+                                    attempts, finished_at, duration_us, worker)
     SELECT id, event_no, %(to)s, CASE WHEN is_waiting THEN id ELSE pump END, state,
            CASE state WHEN 'delivered' THEN 200 WHEN 'dead' THEN 400 END,
            CASE WHEN state = 'pending' THEN 0 ELSE 1 END,
-           CASE WHEN state <> 'pending' THEN accepted_at END
+           CASE WHEN state <> 'pending' THEN accepted_at END,
+           CASE WHEN state = 'delivered' THEN 1000 END,
+           CASE WHEN state = 'delivered' THEN 'a host:1:2' END
       FROM fresh
 ), buried AS (
     INSERT INTO postrider.dead_letter (delivery_id, subscription_id, reason)
@@ -58,12 +60,11 @@ WITH fresh AS MATERIALIZED (
       FROM fresh
      WHERE is_waiting
 )
-INSERT INTO postrider.attempt (delivery_id, generation, attempt, started_at, duration_us,
-                               ended, status, worker)
-SELECT id, 1, 1, accepted_at, 1000, 'answered',
-       CASE state WHEN 'dead' THEN 400 ELSE 200 END, 'a host:1:2'
+INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, started_at, duration_us,
+                                     ended, status, worker)
+SELECT id, 1, 1, accepted_at, 1000, 'answered', 400, 'a host:1:2'
   FROM fresh
- WHERE state IN ('delivered', 'dead')
+ WHERE state = 'dead'
 """
 
 

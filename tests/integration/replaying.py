@@ -1,6 +1,7 @@
 """A subscription's queue, driven by hand: accept, claim, record, replay."""
 
-from .statement import accept, accept_all, announce, claim, record, settle, statement
+from .statement import (
+    accept, accept_all, announce, claim, record, settle, statement, taken, turn_share)
 
 
 def run(connection, name, *parameters):
@@ -76,6 +77,14 @@ class Queue:
             record(connection, lane, token, verdict, wait_us, hands_back=False)
             settle(connection, self.id, lane, **says)
         self.transaction(work)
+
+    def take(self, lease):
+        """Record the short way that it was delivered, if there is one; returns whether."""
+        def work(connection):
+            lane, token, _ = lease
+            turn_share(connection, self.id)
+            return lane in taken(connection, [lane], [token], hands_back=False, shared=True)
+        return self.transaction(work)
 
     def die(self, *events):
         """Accept events one after the other, each to die; returns their deliveries."""
@@ -177,6 +186,16 @@ class Queue:
 
 
 INVARIANTS = {
+    "an attempt is kept in one place":
+        "SELECT delivery_id FROM postrider.attempt GROUP BY delivery_id, generation, attempt"
+        " HAVING count(*) > 1",
+    "what was delivered has its last attempt on record":
+        "SELECT d.id FROM postrider.delivery d WHERE d.state = 'delivered'"
+        " AND d.attempts > 0 AND NOT EXISTS (SELECT FROM postrider.attempt a"
+        " WHERE a.delivery_id = d.id AND a.generation = d.generation AND a.attempt = d.attempts)",
+    "a delivery keeps no attempt while it is pending":
+        "SELECT id FROM postrider.delivery WHERE state = 'pending'"
+        " AND num_nonnulls(duration_us, worker, remote) > 0",
     "a dead delivery has its dead letter, and nothing else has":
         "SELECT d.id, d.state FROM postrider.delivery d FULL JOIN postrider.dead_letter x"
         " ON x.delivery_id = d.id WHERE (d.state = 'dead') <> (x.delivery_id IS NOT NULL)",

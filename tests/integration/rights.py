@@ -7,7 +7,7 @@ COLUMNS = {
     "api_key": "id tenant_id role name hash created_at expires_at revoked_at last_used_at",
     "assets": "subscription_id tenant asset delivery_id event_id type accepted_at state why until"
               " attempts behind replays dead_reason due_at leased_at lease_until lease_worker",
-    "attempt": "delivery_id started_at duration_us generation attempt status ended worker remote"
+    "attempt": "delivery_id generation attempt started_at duration_us status ended worker remote"
                " reason dns_us connect_us tls_us wait_us receive_us headers excerpt",
     "audit": "id at actor tenant_id action subject detail number source hash",
     "audit_head": "is_only number hash at",
@@ -20,7 +20,8 @@ COLUMNS = {
     "deliveries": "id event_id tenant subscription_id type asset state why until behind"
                   " generation attempts status accepted_at finished_at due_at lease_until"
                   " lease_worker is_purged",
-    "delivery": "id event_no subscription_id lane_id finished_at generation attempts status state",
+    "delivery": "id event_no subscription_id lane_id finished_at generation attempts status state"
+                " duration_us dns_us connect_us tls_us wait_us receive_us worker remote",
     "endpoint_health": "subscription_id tenant url state state_reason circuit probe_at failures"
                        " success last_error last_error_at later dead in_flight in_flight_limit"
                        " rate_per_second slowed_to slowed_until",
@@ -29,13 +30,16 @@ COLUMNS = {
                " attempt_p50 attempt_p95 attempt_p99 delivery_p50 delivery_p95 delivery_p99",
     "history_count": "subscription_id seconds at tenant_id delivered failed dead attempt_times"
                      " delivery_times",
-    "history_progress": "is_only counted_until watched_at watched_xid minutes_from quarters_from",
+    "history_progress": "is_only counted_until watched_at watched_xid minutes_from quarters_from"
+                        " tried",
     "history_reach": "until",
     "history_tally": "recorded_at verdict subscription_ids attempt_us delivery_us",
     "lane": "id subscription_id head_id tail_id head_event_no due_at lease_until lease_token"
             " attempts asset lease_worker look_at leased_at resume_id resume_at",
     "operation": "is_only audit_number died_in dead_id dead_at backlog_id backlog_at",
     "operation_backlog": "subscription_id told_at",
+    "other_attempt": "delivery_id started_at duration_us generation attempt status ended worker"
+                     " remote reason dns_us connect_us tls_us wait_us receive_us headers excerpt",
     "replay": "lane_id delivery_id",
     "replay_job": "id subscription_id what since until rate_per_second reached examined replayed"
                   " refused state created_by created_at created_in next_step_at finished_at",
@@ -58,7 +62,7 @@ COLUMNS = {
             " due_from leased_from swept_at entered_at slowed_to slowed_at",
 }
 
-VIEWS = ("assets", "backlog", "dead_letters", "deliveries", "endpoint_health", "history",
+VIEWS = ("assets", "attempt", "backlog", "dead_letters", "deliveries", "endpoint_health", "history",
          "history_reach", "stuck")
 
 NOTE = "actor tenant_id action subject detail"
@@ -69,16 +73,17 @@ TABLES = {
         **{view: {"SELECT": ALL} for view in VIEWS},
         "api_key": {"SELECT": ALL, "INSERT": "tenant_id role name hash expires_at",
                     "UPDATE": "revoked_at last_used_at"},
-        "attempt": {"SELECT": ALL},
         "audit": {"SELECT": ALL, "INSERT": NOTE},
         "dead_letter": {"SELECT": ALL, "DELETE": ALL},
         "delivery": {"SELECT": ALL, "INSERT": ALL,
-                     "UPDATE": "lane_id finished_at generation attempts status state"},
+                     "UPDATE": "lane_id finished_at generation attempts status state duration_us"
+                               " dns_us connect_us tls_us wait_us receive_us worker remote"},
         "event": {"SELECT": ALL, "INSERT": ALL, "UPDATE": "named"},
         "history_count": {"SELECT": ALL},
         "history_progress": {"SELECT": ALL},
         "lane": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                  "UPDATE": "head_id head_event_no tail_id resume_id resume_at due_at attempts"},
+        "other_attempt": {"INSERT": ALL},
         "replay": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "replay_job": {"SELECT": ALL, "INSERT": ALL, "UPDATE": "state finished_at"},
         "schema_migration": {"SELECT": ALL},
@@ -103,19 +108,19 @@ TABLES = {
                            " slowed_to"},
     },
     "postrider_dispatch": {
-        "attempt": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "audit": {"SELECT": "number at actor tenant_id action subject detail", "INSERT": NOTE},
         "cancelling": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                        "UPDATE": "look_at due_from after_asset"},
         "dead_letter": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "delivery": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
-                     "UPDATE": "lane_id finished_at generation attempts status state"},
+                     "UPDATE": "lane_id finished_at generation attempts status state duration_us"
+                               " dns_us connect_us tls_us wait_us receive_us worker remote"},
         "event": {"SELECT": ALL, "UPDATE": "body"},
         "history_count": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                           "UPDATE": "delivered failed dead attempt_times delivery_times"},
         "history_progress": {"SELECT": ALL,
                              "UPDATE": "counted_until watched_at watched_xid minutes_from"
-                                       " quarters_from"},
+                                       " quarters_from tried"},
         "history_tally": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "lane": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL,
                  "UPDATE": "head_id head_event_no tail_id resume_id resume_at due_at lease_until"
@@ -123,6 +128,7 @@ TABLES = {
         "operation": {"SELECT": ALL, "UPDATE": "audit_number died_in dead_id dead_at backlog_id"
                                                " backlog_at"},
         "operation_backlog": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
+        "other_attempt": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "replay": {"SELECT": ALL, "INSERT": ALL, "DELETE": ALL},
         "replay_job": {"SELECT": ALL,
                        "UPDATE": "reached examined replayed refused state next_step_at"

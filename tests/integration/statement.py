@@ -95,12 +95,12 @@ def record_all(connection, lanes, tokens, verdicts, wait_us=0, version=1, status
         accepted_us or [ACCEPTED] * n).fetchall()
 
 
-def taken_rows(connection, lanes, tokens, hands_back=True, shared=False):
+def taken_rows(connection, lanes, tokens, hands_back=True, shared=False, excerpt=None):
     """Record that each was taken; unless turns are shared, all lanes go on."""
     n = len(lanes)
     cursor = statement(connection, "delivery_taken", lanes, tokens, [1] * n, [204] * n,
-                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 7, [ACCEPTED] * n,
-                       hands_back, shared)
+                       [1000] * n, ["192.0.2.1"] * n, MARGIN, *[None] * 6,
+                       excerpt and [excerpt] * n, [ACCEPTED] * n, hands_back, shared)
     names = [column.name for column in cursor.description]
     return [dict(zip(names, row)) for row in cursor.fetchall()]
 

@@ -223,7 +223,7 @@ def test_the_latest_of_very_many_tries_are_shown(api, db, endpoint):
     made = api.subscribe(endpoint.url)
     api.event({})
     delivery = only_delivery(db)
-    db.execute("INSERT INTO postrider.attempt (delivery_id, generation, attempt, ended, worker)"
+    db.execute("INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, ended, worker)"
                " SELECT %s, 1 + g / 600, 1 + g %% 600, 'timed_out', 'w' FROM generate_series(0, 1499) g",
                (delivery,))
     history = detail(api, made["id"], delivery).expect(200)["history"]

@@ -74,6 +74,7 @@ def test_what_was_tried_is_in_the_history_a_moment_later(
     assert last["delivery_ms"]["p50"] > 0
     empty = history(api, span="hour")["buckets"][0]
     assert (empty["delivered"], empty["success"], empty["attempt_ms"]) == (0, None, None)
+    assert db.value("SELECT tried FROM postrider.history_progress") == 7
     # Psql says the same.
     shown = db.rows("SELECT delivered, failed, dead, success::float, attempt_p50, delivery_p99"
                     " FROM postrider.history WHERE seconds = 900 AND tenant = 'acme'"
@@ -349,8 +350,8 @@ def deliver(db, queue, n, ago="interval '0'"):
                                             status, finished_at)
             SELECT no + 1, no, {queue.id}, 'delivered', 1, 200, now() - {ago} FROM fresh
         ), tried AS (
-            INSERT INTO postrider.attempt (delivery_id, generation, attempt, duration_us, ended,
-                                           status, worker)
+            INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, duration_us,
+                                                 ended, status, worker)
             SELECT no + 1, 1, 1, 1000 * g, 'answered', 200, 'w' FROM fresh
         )
         INSERT INTO postrider.history_tally (recorded_at, verdict, subscription_ids, attempt_us,

@@ -181,8 +181,9 @@ def test_a_worker_filled_by_what_it_takes_over_is_not_deaf(
 
 def test_a_taken_delivery_is_not_sent_again_for_want_of_a_record(
         api, make_dispatch, db, endpoint):
-    """The attempt's row is refused; the outcome is kept, and the log says so."""
-    db.execute("ALTER TABLE postrider.attempt ADD CHECK (status <> 200)")
+    """The attempt is refused, wherever it is kept; the outcome is not, and the log says so."""
+    db.execute("ALTER TABLE postrider.delivery ADD CHECK (worker IS NULL)")
+    db.execute("ALTER TABLE postrider.other_attempt ADD CHECK (status <> 200)")
     api.subscribe(endpoint.url, **FAST, max_attempts=4)
     dispatch = make_dispatch(**LEASE)
     api.event({"n": 1}, asset="a")
@@ -196,12 +197,12 @@ def test_a_taken_delivery_is_not_sent_again_for_want_of_a_record(
 
 def test_what_cannot_be_recorded_does_not_pile_up(api, make_dispatch, db, endpoint):
     api.subscribe(endpoint.url, **FAST, max_attempts=50)
-    db.execute("REVOKE INSERT ON postrider.attempt FROM postrider_dispatch")
+    db.execute("REVOKE INSERT ON postrider.other_attempt FROM postrider_dispatch")
     dispatch = make_dispatch(lease_margin="1200ms", poll="50ms", statement_timeout="600ms")
     api.event({"n": 1})
     until(lambda: endpoint.requests, "it is sent")
     until(lambda: dispatch.log().count("a transaction failed") >= 3, "records fail")
-    db.execute("GRANT INSERT ON postrider.attempt TO postrider_dispatch")
+    db.execute("GRANT INSERT ON postrider.other_attempt TO postrider_dispatch")
     until(lambda: state(db) == "delivered", "it is delivered once records go through")
     assert dispatch.log().count("the lease was lost") <= 2
     assert 'delivery="0"' not in dispatch.log()

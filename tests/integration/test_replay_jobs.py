@@ -227,6 +227,24 @@ def test_what_is_over_is_sent_again_and_what_is_under_way_is_not(queue, db):
     assert dead == queue.delivery("dead")
 
 
+def test_an_attempt_that_its_delivery_kept_stays_on_record(queue, db):
+    since = micros(db)
+    queue.accept_unordered("one")
+    [lease] = queue.claim()
+    assert queue.take(lease)
+    kept = db.rows("SELECT * FROM postrider.attempt")
+    assert len(kept) == 1 and db.value("SELECT count(*) FROM postrider.other_attempt") == 0
+    assert run_down(queue, queue.start("events", since)) == ("done", 1, 1, 0)
+    queue.check()
+    assert db.rows("SELECT * FROM postrider.attempt") == kept
+    [lease] = queue.claim()
+    assert queue.take(lease)
+    queue.check()
+    assert db.rows("SELECT generation, attempt FROM postrider.attempt ORDER BY 1") == [
+        (1, 1), (2, 1)]
+    assert db.rows("SELECT * FROM postrider.attempt WHERE generation = 1") == kept
+
+
 def test_what_is_under_way_costs_no_rate(queue, db):
     since = micros(db)
     queue.accept("one")

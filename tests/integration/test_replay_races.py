@@ -208,6 +208,21 @@ def test_a_turn_is_not_let_rest_while_it_gets_a_replay(queue, other, db):
     assert db.value("SELECT rest FROM postrider.turn") is None
 
 
+def test_what_was_replayed_and_delivered_meanwhile_is_passed_over(queue, db, other, waits):
+    """What would be kept of it is of an earlier generation than what would be lost."""
+    queue.accept_unordered("one")
+    [lease] = queue.claim()
+    assert queue.take(lease)
+    job = queue.start("events", 0)
+    other.execute("UPDATE postrider.delivery SET generation = 2, worker = 'later'")
+    end = waits(queue.begin_step)
+    other.commit()
+    end()
+    assert queue.job(job)["replayed"] == 0
+    assert queue.state(queue.delivery("one")) == ("delivered", 2, 1)
+    assert db.rows("SELECT generation, worker FROM postrider.attempt") == [(2, "later")]
+
+
 class Player:
     """Makes moves by chance on a queue, and knows what must come of it."""
 
@@ -227,7 +242,10 @@ class Player:
     def record(self):
         if self.leases:
             lease = self.leases.pop(self.chance.randrange(len(self.leases)))
-            self.queue.record(lease, self.chance.choice(["delivered", "dead", "dead", "retry"]))
+            verdict = self.chance.choice(["taken", "delivered", "dead", "dead", "retry"])
+            if verdict == "taken" and self.queue.take(lease):
+                return
+            self.queue.record(lease, "delivered" if verdict == "taken" else verdict)
 
     def a_dead_letter(self):
         rows = self.queue.db.rows("SELECT delivery_id FROM postrider.dead_letter")

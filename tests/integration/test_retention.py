@@ -39,7 +39,7 @@ def make(db, n, days=40, state="delivered", subscriptions=1, attempts=1):
                " CASE %s WHEN 'pending' THEN NULL ELSE accepted_at END"
                " FROM postrider.event, generate_series(1, %s) g"
                " WHERE event_id LIKE 'made-%%'", (state, state, subscriptions))
-    db.execute("INSERT INTO postrider.attempt (delivery_id, generation, attempt, ended, worker)"
+    db.execute("INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, ended, worker)"
                " SELECT id, 1, g, 'answered', 'w' FROM postrider.delivery,"
                " generate_series(1, %s) g ON CONFLICT DO NOTHING", (attempts,))
 
@@ -154,7 +154,7 @@ def test_without_the_log_only_payloads_go(make_dispatch, db, subscription):
 def test_one_event_of_many_deliveries_and_one_of_many_attempts(
         make_dispatch, db, subscription):
     make(db, 1, subscriptions=5 * STEP)
-    db.execute("INSERT INTO postrider.attempt (delivery_id, generation, attempt, ended, worker)"
+    db.execute("INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, ended, worker)"
                " SELECT (SELECT min(id) FROM postrider.delivery), 2, g, 'answered', 'w'"
                " FROM generate_series(1, %s) g", (5 * 4 * STEP,))
     make_dispatch(**QUICK)

@@ -10,7 +10,7 @@ from .statement import accept, append, bodies
 from .test_queue import in_thread, sessions, subscription, waiting  # noqa: F401 (fixtures)
 from .wait import until
 
-KEPT = ("lane", "delivery", "attempt", "dead_letter", "replay", "turn", "audit")
+KEPT = ("lane", "delivery", "other_attempt", "dead_letter", "replay", "turn", "audit")
 
 
 @pytest.fixture
@@ -99,10 +99,10 @@ def test_both_ways_to_record_leave_the_same(
         " resume_at FROM postrider.lane WHERE id = %s",
         "SELECT state, attempts, status, generation, finished_at IS NOT NULL"
         " FROM postrider.delivery WHERE lane_id = %s ORDER BY id",
-        "SELECT a.generation, attempt, ended, a.status, duration_us, worker, reason, dns_us,"
+        "SELECT generation, attempt, ended, status, duration_us, worker, reason, dns_us,"
         " connect_us, tls_us, wait_us, receive_us, headers, excerpt, started_at < now()"
-        " FROM postrider.attempt a JOIN postrider.delivery d ON d.id = a.delivery_id"
-        " WHERE d.lane_id = %s")] for asset in "ab")
+        " FROM postrider.attempt WHERE delivery_id IN"
+        " (SELECT id FROM postrider.delivery WHERE lane_id = %s)")] for asset in "ab")
     assert short == long
     assert [len(rows) for rows in short] == [behind, 1 + behind, 1]
 
@@ -196,6 +196,30 @@ def test_a_lane_that_lets_go_is_recorded_where_turns_are_shared(
     assert db.value("SELECT count(*) FROM postrider.attempt") == 1
     assert db.rows("SELECT FROM postrider.lane WHERE id = %s AND due_at IS NULL", (lane,)) == []
     assert bodies(session) == [], "nothing came back"
+
+
+@pytest.mark.parametrize("says, change, kept", [
+    (None, None, 0),
+    ("thanks", None, 1),
+    (None, "UPDATE postrider.lane SET attempts = 2", 1),
+    (None, "UPDATE postrider.delivery SET generation = 2", 1),
+])
+def test_an_only_attempt_without_a_word_is_kept_in_its_delivery(
+        db, cluster, session, subscription, says, change, kept):
+    put(db, cluster, subscription, "a")
+    lane, token = claim(session)["a"]
+    if change:
+        db.execute(change)
+    assert statement.taken(session, [lane], [token], shared=True, excerpt=says) == {lane: None}
+    assert db.value("SELECT count(*) FROM postrider.other_attempt") == kept
+    assert db.rows("SELECT num_nonnulls(duration_us, worker, remote) FROM postrider.delivery") == [
+        (0 if kept else 3,)]
+    assert db.rows(
+        "SELECT a.generation = d.generation, attempt, ended, a.status, a.worker, a.remote,"
+        " a.duration_us, excerpt, started_at = d.finished_at - interval '1 ms'"
+        " FROM postrider.attempt a JOIN postrider.delivery d ON d.id = delivery_id") == [
+        (True, 2 if change and "lane" in change else 1, "answered", 204, "worker", "192.0.2.1",
+         1000, says, True)]
 
 
 def test_one_that_is_not_plain_does_not_keep_back_the_others(db, cluster, session, subscription):
@@ -321,10 +345,10 @@ def recorded_by(db):
         CREATE FUNCTION public.say() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
         BEGIN
             INSERT INTO public.said
-            SELECT NEW.delivery_id, substring(current_query() FROM '^-- (\w+):');
+            SELECT NEW.id, substring(current_query() FROM '^-- (\w+):');
             RETURN NULL;
         END $$""")
-    db.execute("CREATE TRIGGER says AFTER INSERT ON postrider.attempt"
+    db.execute("CREATE TRIGGER says AFTER UPDATE OF state ON postrider.delivery"
                " FOR EACH ROW EXECUTE FUNCTION public.say()")
     return lambda: dict(db.rows(
         "SELECT d.subscription_id, array_agg(s.statement ORDER BY d.id) FROM public.said s"

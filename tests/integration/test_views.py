@@ -429,7 +429,7 @@ def test_the_page_finds_its_own_examples(db, subscription, reader):
     assert len(reader.ask("Where is this asset, and what is it waiting for?", 2)) == s.id
     [oldest] = reader.ask("How old is the oldest waiting event?", 2)
     assert oldest["why"] == "retry"
-    db.execute("UPDATE postrider.attempt SET delivery_id = 1000")
+    db.execute("UPDATE postrider.other_attempt SET delivery_id = 1000")
     assert [row["attempt"] for row in reader.ask("What happened to this delivery?")] == [1]
     assert all(row["age"] for row in reader.ask("What is retention doing?"))
 
@@ -485,7 +485,8 @@ SELECT id, subscription_id, now() - CASE subscription_id
                                          WHEN 1 THEN (:n * 1000 - id) * interval '1 s'
                                          ELSE interval '1 minute' END, 'HTTP status 422'
   FROM made WHERE state = 'dead';
-INSERT INTO postrider.attempt (delivery_id, generation, attempt, status, ended, worker, started_at)
+INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, status, ended, worker,
+                                     started_at)
 SELECT id, 1, 1, 503, 'answered', 'w', now() FROM made WHERE attempts = 1;
 UPDATE postrider.turn SET failures = subscription_id % 20 WHERE subscription_id > 3;
 UPDATE postrider.turn SET slowed_to = 5 WHERE subscription_id % 20 = 1;
