@@ -4,11 +4,11 @@
 --   $2 bigint    subscription
 --   $3 bigint    delivery
 --
--- Returns nothing of interest: delivery_discard, discard_share and replay_ready
--- follow in the same transaction, the last two told by settings for whom: for
--- nobody, if the tenant has no such subscription.  OFFSET 0 keeps the look-up of
--- the delivery by its id: a partial index that looks empty to the planner would
--- be walked as a whole.
+-- Returns nothing of interest: delivery_discard, work_share and work_ready follow
+-- in the same transaction, the last two told by a setting for whom: for nobody, if
+-- the tenant has no such subscription.  OFFSET 0 keeps the look-up of the delivery
+-- by its id: a partial index that looks empty to the planner would be walked as a
+-- whole.
 
 WITH asked AS MATERIALIZED (
     SELECT id
@@ -35,7 +35,6 @@ WITH asked AS MATERIALIZED (
      WHERE d.subscription_id = s.id
        AND d.lane_id IS NOT NULL
 )
-SELECT set_config('postrider.replay_subscription',
-                  coalesce((SELECT id FROM asked), 0)::text, true),
-       set_config('postrider.replayed', '1', true),
+SELECT set_config('postrider.told',
+                  ARRAY (SELECT id FROM asked)::text, true),
        (SELECT count(*) FROM held) AS lanes;

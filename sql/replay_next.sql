@@ -1,6 +1,6 @@
 -- replay_next: the end of a step, and when the next is due.
 --
--- Follows replay_ready.  Returns one row: did, how many the step came to, at
+-- Follows work_ready.  Returns one row: did, how many the step came to, at
 -- least 1 if it moved a replay on; and next_in_us, in how many microseconds
 -- there is something to do again, null if no replay runs.  Of what others are
 -- at nothing can be known for a moment.

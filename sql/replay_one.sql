@@ -4,8 +4,8 @@
 --   $2 bigint    subscription
 --   $3 bigint    delivery
 --
--- Begins a replay: replay_hold, replay_place and replay_ready follow in the
--- same transaction, and are told by settings for what.  For nothing, if there
+-- Begins a replay: replay_hold, replay_place, work_share and work_ready follow in
+-- the same transaction, and are told by settings for what.  For nothing, if there
 -- is no such dead letter: replay_answer then says why.
 
 SELECT set_config('postrider.replay_what', 'dead', true),

@@ -1,8 +1,8 @@
 -- replay_pick: the replay whose next step is due for longest.
 --
--- Begins a step: replay_look, replay_hold, replay_place, replay_ready and
--- replay_next follow in the same transaction, and are told by a setting.  One
--- that somebody else is at is passed over.
+-- Begins a step: replay_look, replay_hold, replay_place, work_share, work_ready and
+-- replay_next follow in the same transaction, and are told by settings.  One that
+-- somebody else is at is passed over.
 
 SELECT set_config('postrider.replay_job', coalesce(max(id), 0)::text, true)
   FROM (SELECT id

@@ -1,7 +1,7 @@
 -- replay_place: begin new generations, each in its event's own place.
 --
--- Follows replay_hold.  Returns how many there are, and holds the turn as
--- turn_share does.
+-- Follows replay_hold.  Returns how many there are; work_share and work_ready follow,
+-- and are told by a setting whether there is work.
 --
 -- What was purged, or what somebody else has replayed or discarded meanwhile,
 -- is passed over: the event's and the delivery's own rows decide, under their
@@ -234,15 +234,13 @@ WITH asked AS MATERIALIZED (
      WHERE r.lane_id = ANY (ARRAY[p.id])
        AND r.delivery_id = p.first_id
        AND p.moves
-), told AS MATERIALIZED (
-    SELECT set_config('postrider.replayed', count(*)::text, true)
-      FROM begun
 )
-SELECT t.subscription_id, told.set_config AS replayed
-  FROM told
-  LEFT JOIN LATERAL (
-       SELECT subscription_id
-         FROM postrider.turn
-        WHERE subscription_id
-              = current_setting('postrider.replay_subscription')::bigint
-          FOR KEY SHARE) t ON true;
+SELECT set_config('postrider.replayed', count(*)::text, true) AS replayed,
+       set_config('postrider.told',
+                  CASE
+                      WHEN count(*) > 0
+                      THEN format('{%s}', current_setting(
+                                              'postrider.replay_subscription'))
+                      ELSE '{}'
+                  END, true)
+  FROM begun;

@@ -1,8 +1,9 @@
 -- work_share: announce, until the commit, that the subscriptions of a setting get
 -- work, as turn_share does.
 --
--- Follows event_accept or operation_accept.  Returns nothing of interest.  Whoever
--- wrote nothing told nobody: then nothing is locked.
+-- Follows what makes work: event_accept, operation_accept, replay_place,
+-- delivery_discard.  Returns nothing of interest.  Whoever made none told nobody:
+-- then nothing is locked.
 
 SELECT subscription_id
   FROM postrider.turn

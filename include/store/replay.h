@@ -31,7 +31,7 @@ enum {
 	REPLAY_RATE_DEFAULT = 100, /* deliveries a second */
 	REPLAY_RATE_MAX = 10000,
 	/* Entries of an answer: what the *_read functions take. */
-	REPLAY_RETRY_ROWS = 4,
+	REPLAY_RETRY_ROWS = 5,
 	REPLAY_DISCARD_ROWS = 4,
 	REPLAY_CANCEL_ROWS = 1,
 };

@@ -23,6 +23,14 @@ put_asked(struct pg_batch *batch, const struct replay_asked *asked)
 	pg_bigint(batch, asked->id);
 }
 
+/* Lets those know who wait for what may have been made. */
+static void
+put_ready(struct pg_batch *batch)
+{
+	pg_call(batch, STMT_WORK_SHARE);
+	pg_call(batch, STMT_WORK_READY);
+}
+
 static void
 put_answer(struct pg_batch *batch, const struct replay_asked *asked,
     const char *action)
@@ -42,7 +50,7 @@ replay_retry(struct pg_batch *batch, const struct replay_asked *asked)
 	put_asked(batch, asked);
 	pg_call(batch, STMT_REPLAY_HOLD);
 	pg_call(batch, STMT_REPLAY_PLACE);
-	pg_call(batch, STMT_REPLAY_READY);
+	put_ready(batch);
 	put_answer(batch, asked, "delivery.retried");
 	pg_commit(batch);
 }
@@ -55,8 +63,7 @@ replay_discard(struct pg_batch *batch, const struct replay_asked *asked)
 	put_asked(batch, asked);
 	pg_call(batch, STMT_DELIVERY_DISCARD);
 	put_asked(batch, asked);
-	pg_call(batch, STMT_DISCARD_SHARE);
-	pg_call(batch, STMT_REPLAY_READY);
+	put_ready(batch);
 	put_answer(batch, asked, "delivery.discarded");
 	pg_commit(batch);
 }
@@ -155,7 +162,7 @@ replay_step(struct pg_batch *batch)
 	pg_call(batch, STMT_REPLAY_LOOK);
 	pg_call(batch, STMT_REPLAY_HOLD);
 	pg_call(batch, STMT_REPLAY_PLACE);
-	pg_call(batch, STMT_REPLAY_READY);
+	put_ready(batch);
 	pg_call(batch, STMT_REPLAY_NEXT);
 	pg_commit(batch);
 }

@@ -119,7 +119,7 @@ class Queue:
         statement(connection, "replay_one", None, self.id, delivery)
         statement(connection, "replay_hold")
         statement(connection, "replay_place")
-        statement(connection, "replay_ready")
+        announce(connection)
         rows = run(connection, "replay_answer", None, self.id, delivery, "delivery.retried",
                    "test")
         return rows[0] if rows else None
@@ -130,8 +130,7 @@ class Queue:
     def begin_discard(self, connection, delivery):
         statement(connection, "discard_hold", None, self.id, delivery)
         statement(connection, "delivery_discard", None, self.id, delivery)
-        statement(connection, "discard_share")
-        statement(connection, "replay_ready")
+        announce(connection)
         rows = run(connection, "replay_answer", None, self.id, delivery,
                    "delivery.discarded", "test")
         return rows[0] if rows else None
@@ -146,8 +145,9 @@ class Queue:
 
     def begin_step(self, connection):
         statement(connection, "replay_pick")
-        for name in ("look", "hold", "place", "ready"):
+        for name in ("look", "hold", "place"):
             statement(connection, f"replay_{name}")
+        announce(connection)
         return run(connection, "replay_next")[0]
 
     def step(self):

@@ -278,6 +278,16 @@ def test_a_resting_turn_comes_back_for_a_replay(queue, db):
     assert db.value("SELECT rest FROM postrider.turn") is None
 
 
+def test_a_resting_turn_comes_back_for_a_lane_that_goes_on(held, db):
+    dead = held.accept("one")
+    held.accept("two")
+    held.send("dead")
+    db.execute("UPDATE postrider.turn SET rest = 'idle', entered_at = NULL, wake_at = NULL")
+    held.discard(dead)
+    assert db.value("SELECT rest FROM postrider.turn") is None
+    assert held.drain() == ["two"]
+
+
 def test_each_is_noted_once(queue, db):
     first, second = queue.die("one", "two")
     queue.retry(first)

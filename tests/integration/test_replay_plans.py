@@ -8,10 +8,10 @@ from .replaying import Queue
 SMALL, BIG = 3000, 50000
 MOST, SPARE = 1.5, 40  # times the pages touched beside SMALL rows, and some more
 
-RETRY = ("replay_one", "replay_hold", "replay_place", "replay_ready", "replay_answer")
-DISCARD = ("discard_hold", "delivery_discard", "discard_share", "replay_ready", "replay_answer")
-STEP = ("replay_pick", "replay_look", "replay_hold", "replay_place", "replay_ready",
-        "replay_next")
+READY = ("work_share", "work_ready")
+RETRY = ("replay_one", "replay_hold", "replay_place", *READY, "replay_answer")
+DISCARD = ("discard_hold", "delivery_discard", *READY, "replay_answer")
+STEP = ("replay_pick", "replay_look", "replay_hold", "replay_place", *READY, "replay_next")
 STATEMENTS = sorted({*RETRY, *DISCARD, *STEP, "replay_start"})
 
 
