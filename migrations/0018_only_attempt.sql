@@ -4,7 +4,9 @@
 -- than how long it took.  A row and an index entry for that were a sixth of the WAL
 -- of a delivery, and a fifth of what is kept of it beside the payload.  All others
 -- stay rows: several attempts, failures, answers with words of their own.  Who reads
--- finds all of them in the view, under the name that the table had.
+-- finds all of them in the view, under the name that the table had.  A view of
+-- somebody's own that was made of the table has to be made anew: it would show only
+-- what is a row.
 
 ALTER TABLE postrider.attempt RENAME TO other_attempt;
 ALTER INDEX postrider.attempt_pkey RENAME TO other_attempt_pkey;
@@ -42,6 +44,24 @@ SELECT id, generation, 1, finished_at - duration_us * interval '1 microsecond',
  WHERE worker IS NOT NULL;
 
 COMMENT ON VIEW postrider.attempt IS 'every attempt, wherever it is kept';
+
+DO $$
+DECLARE
+    it record;
+BEGIN
+    FOR it IN
+        SELECT a.attname, d.description
+          FROM pg_description d
+          JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid
+         WHERE d.objoid = 'postrider.other_attempt'::regclass
+           AND d.classoid = 'pg_class'::regclass
+           AND d.objsubid > 0
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN postrider.attempt.%I IS %L',
+                       it.attname, it.description);
+    END LOOP;
+END
+$$;
 
 REVOKE SELECT ON postrider.other_attempt FROM postrider_ingest;
 REVOKE SELECT (delivery_id, started_at, duration_us, generation, attempt, status,

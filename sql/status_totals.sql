@@ -2,9 +2,9 @@
 --
 --   $1 integer   where each count stops
 --
--- Returns one row.  accepted and tried are counters that only grow, a second or so
--- behind, by PostgreSQL's statistics and by the history: two looks at them make a
--- rate.
+-- Returns one row.  accepted and tried are counters that grow: two looks at them
+-- make a rate.  By PostgreSQL's statistics, a second behind; and by the history, as
+-- far as that has come.
 
 SELECT (SELECT count(*)
           FROM pg_stat_activity

@@ -425,6 +425,7 @@ def test_what_was_not_counted_before_an_upgrade_is_counted_after_it(empty_db):
             db.execute(OLD_ATTEMPTS)
         with db.connection.transaction():
             db.execute(path.read_text())
+    assert db.value("SELECT count(*) FROM postrider.attempt") == 9, "all are on record"
     count_all(db)
     assert counts(db, 1, 60) == (2, 4, 3), "dead, dead and retried, dead and discarded"
     assert counts(db, 2, 60) == (0, 1, 0), "given up with its subscription"
