@@ -7,7 +7,7 @@ import pytest
 from bench.dispatcher import ROOT, settings
 
 from .replaying import Queue
-from .wait import until
+from .wait import dawdle, until
 
 FAST = {"retry_base_ms": 10}
 MANY = int(os.environ.get("POSTRIDER_TEST_ROWS", "50000"))
@@ -50,9 +50,18 @@ def test_an_idle_tenant_has_nothing(api, db):
     assert recent["from"] < recent["until"] <= answer["at"] or recent["until"] > answer["at"]
 
 
+def slowly(handler, _):
+    """Beside this it does not matter that a delivery is counted a moment after it is over."""
+    dawdle(0.2)
+    handler.send_response(200)
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
 def test_it_says_what_waits_and_why(api, make_dispatch, db, endpoint, make_endpoint):
     """Paused, retried and held, beside one that goes well: as psql says it."""
     fine, bad, held, paused = (make_endpoint() for _ in range(4))
+    fine.script(slowly)
     bad.script(500)
     held.script(404)
     ids = {
@@ -99,7 +108,8 @@ def test_it_says_what_waits_and_why(api, make_dispatch, db, endpoint, make_endpo
         for part in 50, 95, 99:
             true = db.value(f"SELECT percentile_disc({part / 100}) WITHIN GROUP (ORDER BY ms)::float"
                             f" FROM ({times}) t")
-            assert 1 / BIN <= recent[name][f"p{part}"] / true <= BIN, (name, part, true)
+            most = BIN if name == "attempt_ms" else BIN * BIN
+            assert 1 / BIN <= recent[name][f"p{part}"] / true <= most, (name, part, true)
     hours = {e["subscription_id"]: e["last_hour"] for e in answer["endpoints"]}
     assert hours[ids["fine"]] == {"delivered": 2, "failed": 0, "dead": 0, "success": 1}
     assert hours[ids["held"]] == {"delivered": 0, "failed": 1, "dead": 1, "success": 0}
