@@ -7,7 +7,8 @@
 -- is passed over: the event's and the delivery's own rows decide, under their
 -- locks.  In a replay of events any finished delivery begins anew, and an event
 -- without one gets it, in the block of positions that its number is the first
--- of.
+-- of.  An attempt that the delivery keeps itself is one of several now, and moves
+-- to the others.
 --
 -- Where a replay goes in its lane:
 --

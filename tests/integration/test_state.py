@@ -302,7 +302,8 @@ def fill(db, queue, n):
                f" WHEN 1 THEN 'pending' ELSE 'delivered' END"
                f" FROM generate_series(1, {n}) g, (VALUES (1), (-1)) v (s)")
     db.execute(f"UPDATE postrider.lane SET tail_id = head_id + {n} WHERE id = {lane}")
-    db.execute(f"INSERT INTO postrider.other_attempt (delivery_id, generation, attempt, ended, worker)"
+    db.execute("INSERT INTO postrider.other_attempt"
+               " (delivery_id, generation, attempt, ended, worker)"
                f" SELECT {head}, 1, g, 'answered', 'w' FROM generate_series(1, {n}) g")
     db.execute("INSERT INTO postrider.history_count SELECT g / 100 + 100, 60,"
                " date_trunc('minute', now()) - g % 100 * interval '1 minute', 1, 1, 0, 0, '{1}',"
