@@ -20,6 +20,7 @@ from integration.postgres import Cluster, Database
 from integration.wait import until
 
 from bench.dispatcher import ROOT
+from bench.huge_pages import huge_pages
 from bench.measure import machine
 
 # What is not PostgreSQL's default is what an operator would set on such a machine.
@@ -161,6 +162,7 @@ class Stand:
             self.folder = Path(stack.enter_context(
                 tempfile.TemporaryDirectory(prefix="postrider-bench-")))
             stack.enter_context(self.cluster)
+            stack.enter_context(huge_pages(self.cluster))
             self.stack = stack.pop_all()
         self.key_file = self.folder / "secret.key"
         self.key_file.write_text(secrets.token_hex(32) + "\n")

@@ -20,6 +20,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "200",
     "shared_buffers": "64MB",
+    "huge_pages": "off",  # those that are free are for the benchmarks
     "max_prepared_transactions": "10",
     "log_min_messages": "warning",
     "log_line_prefix": "%m [%p] %d ",

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import measure, peers
+from bench import huge_pages, measure, peers
 from bench.traffic import BODY, STAMP, Shape, line
 
 from .api import Api
 from .daemons import Cli, Ingest, environment
+from .postgres import Cluster
 from .wait import never, until
 
 FAKE = """
@@ -263,6 +264,28 @@ def test_peers_are_measured_beside(tmp_path):
     assert found["limits"]["libcurl"]["per_second"] > 0
     found = run("ingest", "--seconds 1 --runs 1 --connections 4 --batch-connections 1", tmp_path)
     assert {"graphile-worker", "pg-boss"} < found["runs"].keys()
+
+
+def test_huge_pages_are_taken_and_given_back():
+    before = huge_pages.memory("HugePages_Total")
+    with Cluster(shared_buffers="16MB") as server:
+        with huge_pages.huge_pages(server):
+            with server.connect() as connection:
+                has = connection.execute("SHOW huge_pages").fetchone()[0]
+            assert has == server.settings["huge_pages"]
+            assert (huge_pages.memory("HugePages_Total") > before) >= (has == "on")
+    assert huge_pages.memory("HugePages_Total") == before
+
+
+@pytest.mark.parametrize("free", [0, 10**9])
+def test_without_huge_pages_it_goes_on_and_says_so(free, monkeypatch, capsys):
+    """There are none, or somebody takes those that were free."""
+    monkeypatch.setattr(huge_pages, "POOL", Path("/proc/self/no-such-file"))
+    monkeypatch.setattr(huge_pages, "free", lambda: free)
+    with Cluster(shared_buffers="16MB") as server, huge_pages.huge_pages(server):
+        with server.connect() as connection:
+            assert connection.execute("SHOW huge_pages").fetchone()[0] == "off"
+    assert "no huge pages" in capsys.readouterr().err
 
 
 def test_what_a_child_took_is_counted_after_its_end():
