@@ -45,6 +45,10 @@
 -- moved; earlier ones return it from its new place.)  Lanes are locked in the order
 -- of lane_hold, turns in that of turn_settle.
 --
+-- A lane without an asset is deleted without a lock first: nothing is appended to it,
+-- and whoever else writes it passes what is locked, so that it comes last is no
+-- matter.
+--
 -- When it is recorded is asked once the first lane is locked, not as the statement
 -- begins: the transaction has its number only then, and history_step relies on
 -- that order.  A lane that lets others go first is due from then on: claims no longer
@@ -57,9 +61,9 @@ WITH own AS MATERIALIZED (
            l.lane_at, l.id AS lane_id, l.subscription_id, l.asset, l.tail_id,
            l.head_id, l.attempts, l.lease_worker, l.leased_at,
            t.rest, t.due_from, s.timeout_ms, s.version,
-           d.delivery_at, d.generation,
-           d.generation = 1 AND l.attempts = 1 AND o.headers IS NULL
-           AND o.excerpt IS NULL AS is_only,
+           l.lane_xmin,
+           l.attempts = 1 AND o.headers IS NULL AND o.excerpt IS NULL
+               AS is_wordless,
            n.id AS next_id, n.event_no AS next_event_no
       FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::integer[],
                   $5::bigint[], $6::text[], $8::integer[], $9::integer[],
@@ -70,18 +74,13 @@ WITH own AS MATERIALIZED (
                  connect_us, tls_us, wait_us, receive_us, headers, excerpt,
                  accepted_us, ord)
      CROSS JOIN LATERAL (
-           SELECT *, ctid AS lane_at
+           SELECT *, ctid AS lane_at, xmin AS lane_xmin
              FROM postrider.lane
             WHERE id = o.lane_id
            OFFSET 0) l
       JOIN postrider.subscription s ON s.id = ANY (ARRAY[l.subscription_id])
       JOIN postrider.turn t
         ON t.subscription_id = ANY (ARRAY[l.subscription_id])
-     CROSS JOIN LATERAL (
-           SELECT ctid AS delivery_at, generation
-             FROM postrider.delivery
-            WHERE id = l.head_id
-           OFFSET 0) d
       LEFT JOIN LATERAL (
            SELECT id, event_no, attempts
              FROM postrider.delivery
@@ -117,29 +116,85 @@ WITH own AS MATERIALIZED (
             WHERE w.subscription_id = o.subscription_id
               AND w.due_at >= o.due_from
               AND w.due_at < statement_timestamp() - interval '1 second')
+), judged AS MATERIALIZED (
+    SELECT *
+      FROM (SELECT *,
+                   $16
+                   AND next_id IS NOT NULL
+                   AND (leased_at > statement_timestamp()
+                                    - interval '250 ms'
+                        OR subscription_id
+                           <> ALL (ARRAY (
+                              SELECT subscription_id FROM crowded)))
+                   AS hands_back,
+                   asset IS NULL AND next_id IS NULL AS is_last
+              FROM own
+            OFFSET 0) o
+     WHERE hands_back
+        OR $17
+     ORDER BY subscription_id, asset COLLATE "C", lane_id
+), ended AS (
+    DELETE FROM postrider.lane l
+     USING judged j
+     WHERE l.ctid = j.lane_at
+       AND l.xmin = j.lane_xmin
+       AND j.is_last
+    RETURNING j.*
 ), held AS MATERIALIZED (
-    SELECT g.*
-      FROM (SELECT *
-              FROM (SELECT *,
-                           $16
-                           AND next_id IS NOT NULL
-                           AND (leased_at > statement_timestamp()
-                                            - interval '250 ms'
-                                OR subscription_id
-                                   <> ALL (ARRAY (
-                                      SELECT subscription_id FROM crowded)))
-                           AS hands_back
-                      FROM own
-                    OFFSET 0) o
-             WHERE hands_back
-                OR $17
-             ORDER BY subscription_id, asset COLLATE "C", lane_id) g
+    SELECT j.*
+      FROM judged j
      CROSS JOIN LATERAL (
            SELECT ctid AS lane_at
              FROM postrider.lane
-            WHERE ctid = g.lane_at
+            WHERE ctid = j.lane_at
               FOR NO KEY UPDATE) l
-     WHERE l.lane_at = g.lane_at
+     WHERE NOT j.is_last
+       AND l.lane_at = j.lane_at
+     UNION ALL
+    SELECT *
+      FROM ended
+), finished AS (
+    UPDATE postrider.delivery d
+       SET state = 'delivered',
+           attempts = h.attempts,
+           status = h.status,
+           finished_at = statement_timestamp(),
+           duration_us = CASE
+                             WHEN h.is_wordless AND d.generation = 1
+                             THEN h.duration_us
+                         END,
+           dns_us = CASE
+                        WHEN h.is_wordless AND d.generation = 1
+                        THEN h.dns_us
+                    END,
+           connect_us = CASE
+                            WHEN h.is_wordless AND d.generation = 1
+                            THEN h.connect_us
+                        END,
+           tls_us = CASE
+                        WHEN h.is_wordless AND d.generation = 1
+                        THEN h.tls_us
+                    END,
+           wait_us = CASE
+                         WHEN h.is_wordless AND d.generation = 1
+                         THEN h.wait_us
+                     END,
+           receive_us = CASE
+                            WHEN h.is_wordless AND d.generation = 1
+                            THEN h.receive_us
+                        END,
+           worker = CASE
+                        WHEN h.is_wordless AND d.generation = 1
+                        THEN h.lease_worker
+                    END,
+           remote = CASE
+                        WHEN h.is_wordless AND d.generation = 1
+                        THEN h.remote
+                    END
+      FROM held h
+     WHERE d.id = ANY (ARRAY[h.head_id])
+    RETURNING h.*, d.generation,
+              h.is_wordless AND d.generation = 1 AS is_only
 ), attempted AS (
     INSERT INTO postrider.other_attempt
            (delivery_id, generation, attempt, started_at, duration_us, ended,
@@ -149,7 +204,7 @@ WITH own AS MATERIALIZED (
            statement_timestamp() - duration_us * interval '1 microsecond',
            duration_us, 'answered', status, lease_worker, remote, dns_us,
            connect_us, tls_us, wait_us, receive_us, headers, excerpt
-      FROM held
+      FROM finished
      WHERE NOT is_only
 ), tallied AS (
     INSERT INTO postrider.history_tally
@@ -162,29 +217,14 @@ WITH own AS MATERIALIZED (
                                                            clock_timestamp()))
                                - accepted_us
                       END)::real)
-      FROM held
+      FROM finished
     HAVING count(*) > 0
-), finished AS (
-    UPDATE postrider.delivery d
-       SET state = 'delivered',
-           attempts = h.attempts,
-           status = h.status,
-           finished_at = statement_timestamp(),
-           duration_us = CASE WHEN h.is_only THEN h.duration_us END,
-           dns_us = CASE WHEN h.is_only THEN h.dns_us END,
-           connect_us = CASE WHEN h.is_only THEN h.connect_us END,
-           tls_us = CASE WHEN h.is_only THEN h.tls_us END,
-           wait_us = CASE WHEN h.is_only THEN h.wait_us END,
-           receive_us = CASE WHEN h.is_only THEN h.receive_us END,
-           worker = CASE WHEN h.is_only THEN h.lease_worker END,
-           remote = CASE WHEN h.is_only THEN h.remote END
-      FROM held h
-     WHERE d.ctid = h.delivery_at
 ), emptied AS (
     DELETE FROM postrider.lane l
      USING held h
      WHERE l.ctid = h.lane_at
        AND h.next_id IS NULL
+       AND NOT h.is_last
 ), moved AS (
     UPDATE postrider.lane l
        SET head_id = h.next_id,

@@ -262,6 +262,27 @@ def test_what_is_appended_meanwhile_is_for_the_long_way(
     assert db.value("SELECT count(*) FROM postrider.attempt") == 0
 
 
+def test_a_lane_without_an_asset_that_another_takes_over_meanwhile_is_left(
+        db, cluster, subscription, sessions):  # noqa: F811
+    """Its row is deleted without a lock before: only as it was seen."""
+    first, second = sessions
+    put(db, cluster, subscription, None)
+    with second.transaction():
+        statement.claim(second)
+    second.commit()
+    lane, token = db.rows("SELECT id, lease_token FROM postrider.lane")[0]
+    first.execute("UPDATE postrider.lane SET lease_token = gen_random_uuid()")
+    found = []
+    join = in_thread(lambda: found.append(statement.taken(second, [lane], [token], shared=True)))
+    until(lambda: waiting(db) == 1, "the record waits for the lane")
+    first.commit()
+    join()
+    second.commit()
+    assert found == [{}]
+    assert db.rows("SELECT id, lease_token <> %s FROM postrider.lane", [token]) == [(lane, True)]
+    assert db.value("SELECT state FROM postrider.delivery") == "pending"
+
+
 def test_two_at_once_lock_lanes_in_the_order_of_acceptance(
         db, cluster, subscription, sessions):  # noqa: F811
     """Whatever the order of its outcomes; else the two wait for each other."""
