@@ -12,7 +12,11 @@
 enum {
 	BATCH_EVENTS = 500,
 	BATCH_BYTES = 4 << 20,
+	ENOUGH_BESIDE = 24, /* requests, beside a batch that has just begun */
 };
+
+/* Most batches are over by then. */
+#define SOON (5 * USEC_PER_MS)
 
 /* A batch that is under way for so long hangs on something: nothing waits for
  * it. */
@@ -47,7 +51,7 @@ leave(struct writer *writer, struct parcel *parcel)
 static void
 on_turn(evutil_socket_t fd, short what, void *arg)
 {
-	const struct timeval again = clock_timeval(PATIENCE);
+	const struct timeval again = clock_timeval(SOON);
 	struct writer *writer = arg;
 
 	(void)fd;
@@ -156,7 +160,7 @@ wants_own_batch(const struct parcel *parcel)
 
 /* A batch has a cost whatever is in it: one that is not full, and smaller than
  * each of those under way, waits for more, or for one of these to end, a moment at
- * most. */
+ * most.  So does a small one, beside one that will soon end. */
 static bool
 is_worth_a_batch(const struct writer *writer)
 {
@@ -164,6 +168,9 @@ is_worth_a_batch(const struct writer *writer)
 
 	for (size_t i = 0; i < writer->nscribes; i++) {
 		n = scribe_carries(writer->scribes[i], PATIENCE);
+		if (n < ENOUGH_BESIDE &&
+		    scribe_carries(writer->scribes[i], SOON) > 0)
+			n = ENOUGH_BESIDE;
 		if (n > 0 && (least == 0 || n < least))
 			least = n;
 	}
