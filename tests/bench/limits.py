@@ -45,15 +45,18 @@ def receiver(stand, seconds, connections=64):
     return {"per_second": found["requests"] / found["seconds"], **meter.stop(found["requests"])}
 
 
-def sender(stand, seconds):
-    """libcurl alone against the receiver, on one core."""
+def senders(stand, seconds, processes=1):
+    """libcurl alone against the receiver; each process on one core at most."""
     program = build(stand.folder, "multi", "-lcurl", "-lcrypto")
     meter = Meter({"nginx": [stand.nginx.pid]}).start()
-    found = json.loads(subprocess.run(
-        [program, stand.nginx.url, "100", str(seconds)], check=True, capture_output=True).stdout)
-    assert found["failed"] == 0, found
-    return {"per_second": found["requests"] / found["seconds"], "sender_us": found["sender_us"],
-            **meter.stop(found["requests"])}
+    running = [subprocess.Popen([program, stand.nginx.url, "100", str(seconds)],
+                                stdout=subprocess.PIPE) for _ in range(processes)]
+    found = [json.loads(one.communicate()[0]) for one in running]
+    assert not any(one["failed"] for one in found), found
+    requests = sum(one["requests"] for one in found)
+    return {"per_second": sum(one["requests"] / one["seconds"] for one in found),
+            "sender_us": sum(one["requests"] * one["sender_us"] for one in found) / requests,
+            **meter.stop(requests)}
 
 
 def pgbench(stand, db, text, seconds, clients, **variables):
@@ -103,7 +106,9 @@ def measure(stand, seconds):
     return {
         "wrk, 64 connections": receiver(stand, seconds),
         "wrk, 1 connection": receiver(stand, seconds, 1),
-        "libcurl": sender(stand, seconds),
+        "libcurl": senders(stand, seconds),
+        "libcurl x2": senders(stand, seconds, 2),
+        "libcurl x8": senders(stand, seconds, 8),
         "commits, 1 client": commits(stand, seconds, 1),
         "commits, 8 clients": commits(stand, seconds, 8),
     }
