@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+from pathlib import Path
 
 from .wait import never, until
 
@@ -233,9 +234,10 @@ def post_large(api, *assets):
              {"Content-Type": "application/x-ndjson"}).expect(202)
 
 
-def waiting(db):
+def waiting(db, name="postrider-dispatch record%"):
+    """Sessions of that name that wait for a lock: chores may, too, and are others."""
     return db.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                    " AND datname = current_database()")
+                    " AND datname = current_database() AND application_name LIKE %s", [name])
 
 
 def freeze_at(db, other, dispatch, table, start):
@@ -246,7 +248,7 @@ def freeze_at(db, other, dispatch, table, start):
         " AND state_change < clock_timestamp() - interval '300 ms'") == 2, "it is at rest")
     other.execute(f"LOCK {table} IN ACCESS EXCLUSIVE MODE")
     start()
-    until(lambda: waiting(db) == 1, "its statement waits")
+    until(lambda: waiting(db, "postrider-dispatch%") == 1, "its statement waits")
     dispatch.pause()
     other.rollback()
 
@@ -269,6 +271,13 @@ def test_a_dispatcher_frozen_while_it_claims_holds_no_lock(
     dispatch.cont()
     until(lambda: db.rows("SELECT DISTINCT state FROM postrider.delivery") == [("delivered",)],
           "all are delivered", seconds=30)
+
+
+def unread(port):
+    """Octets from a local port that whoever is connected to it has not read."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(int(row[4].split(":")[1], 16) for row in rows
+               if int(row[2].split(":")[1], 16) == port)
 
 
 def test_a_dispatcher_frozen_while_it_records_holds_no_lock(
@@ -299,12 +308,13 @@ def test_a_dispatcher_frozen_while_it_records_holds_no_lock(
     for _ in assets:
         assert answered.acquire(timeout=10)
     until(lambda: waiting(db) == 1, "the first outcomes wait")
+    until(lambda: unread(endpoint.port) == 0, "the others are known")
     with cluster.connect(db.name) as next_in_line:
         next_in_line.autocommit = False
         thread = threading.Thread(target=next_in_line.execute,
                                   args=("LOCK postrider.replay IN ACCESS EXCLUSIVE MODE",))
         thread.start()
-        until(lambda: waiting(db) == 2, "and somebody behind them")
+        until(lambda: waiting(db, "") == 1, "and somebody behind them")
         other.rollback()
         thread.join()
         until(lambda: waiting(db) == 1, "and behind that all others")
