@@ -275,7 +275,6 @@ def test_huge_pages_are_given_back():
     before = huge_pages.memory("HugePages_Total")
     with Cluster(shared_buffers="16MB") as server:
         with huge_pages.huge_pages(server):
-            assert server.settings["huge_pages"] in ("on", "off")
             assert huge_pages_of(server) == server.settings["huge_pages"]
     assert huge_pages.memory("HugePages_Total") == before
 

@@ -437,7 +437,7 @@ def test_the_page_finds_its_own_examples(db, subscription, reader):
 def test_a_try_says_what_it_is_wherever_it_is_kept(db):
     meanings = ("SELECT a.attname, col_description(a.attrelid, a.attnum) FROM pg_attribute a"
                 " WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped"
-               " ORDER BY 1")
+                " ORDER BY 1")
     shown, kept = (db.rows(meanings, (f"postrider.{name}",)) for name in (
         "attempt", "other_attempt"))
     assert shown == kept
