@@ -48,10 +48,9 @@ struct pg_setting {
 };
 
 /*
- * The encoding (UTF8), the time zone (UTC), statement_timeout (a little before
- * the batch's deadline) and idle_in_transaction_session_timeout (as long as
- * it) are set on every connection, before `settings`.  What libpq's environment
- * variables say fills the gaps of `conninfo`.
+ * The encoding (UTF8), the time zone (UTC) and statement_timeout (a little before
+ * the batch's deadline) are set on every connection, before `settings`.  What
+ * libpq's environment variables say fills the gaps of `conninfo`.
  */
 struct pg_conf {
 	const char *conninfo; /* as libpq takes it */
@@ -80,10 +79,10 @@ struct pg_events {
 /*
  * `rows` has one entry a call, in order, ended by NULL, and is valid until
  * return; it is NULL after an error.  `err` is NULL on success, else the first
- * error; then nothing of the batch is kept, nor of the transaction that it was
- * in, unless the code is ERR_UNKNOWN: the answer to the commit was lost.  For a
- * batch that only reads, that is as good as ERR_RETRY.  The connection is ready
- * for the next batch, unless it has gone: see pg_is_ready().
+ * error; then nothing of the batch is kept, unless the code is ERR_UNKNOWN: the
+ * answer to the commit was lost.  For a batch that only reads, that is as good as
+ * ERR_RETRY.  The connection is ready for the next batch, unless it has gone: see
+ * pg_is_ready().
  */
 typedef void pg_done_fn(
     void *arg, struct pg_rows *const *rows, const struct err *err);
@@ -105,11 +104,6 @@ bool pg_is_ready(const struct pg *pg);
  * Send `batch`, which is taken over and freed in any case.  Returns 0 if
  * begun: then `done` is called exactly once, from the loop, unless pg_close()
  * comes first.
- *
- * Without pg_begin() a batch is one transaction of its own.  A batch that
- * begins one and does not end it leaves it open for the next batch; it is
- * rolled back before `done` when a batch fails, and is gone when the
- * connection is: a batch that only ends one is then ERR_RETRY here.
  */
 int pg_submit(struct pg *pg, struct pg_batch *batch, pg_done_fn *done,
     void *arg, struct err *err);
@@ -131,13 +125,16 @@ void pg_rows_free(struct pg_rows **rows);
 struct pg_batch *pg_batch_new(void);
 void pg_batch_free(struct pg_batch *batch);
 
-/* Begin a transaction, or end it.  They have no rows entry.  Only calls follow
- * pg_commit() in a batch, and nothing pg_rollback().  Those calls see what was
- * committed, and hold no lock of it while their answers travel; if one fails,
- * that is ERR_UNKNOWN. */
-void pg_begin(struct pg_batch *batch);
+/*
+ * A batch is one transaction.  What is called after pg_commit() is one of its own,
+ * which sees the first committed, and holds no lock of it while answers travel.  It
+ * may only read: the server comes to it even if the first failed.  If it fails
+ * itself, that is ERR_UNKNOWN.
+ *
+ * A sync ends each (PostgreSQL's manual, "Pipeline Mode"), so that there is no BEGIN
+ * and no COMMIT to parse and to run.
+ */
 void pg_commit(struct pg_batch *batch);
-void pg_rollback(struct pg_batch *batch);
 
 /* Start a call of the statement with this index in `statements`. */
 void pg_call(struct pg_batch *batch, int statement);

@@ -195,10 +195,8 @@ on_rested(void *arg, struct pg_rows *const *rows, const struct err *err)
 void
 claimer_rest(struct claimer *claimer, struct pg_batch *batch)
 {
-	pg_begin(batch);
 	lane_rest(batch, claimer->empty, claimer->nempty);
 	lane_next(batch, claimer->look_from);
-	pg_commit(batch);
 	claimer_submit(claimer, batch, on_rested);
 }
 
@@ -249,7 +247,6 @@ claimer_pass(struct claimer *claimer, struct pg_batch *batch)
 		claimer->look_from = LANE_START;
 		claimer->entered_from = LANE_START;
 	}
-	pg_begin(batch);
 	if (claimer->wakes)
 		wake(claimer, batch);
 	claimer_take(claimer, batch, room);

@@ -71,36 +71,16 @@ static void
 add_op(struct pg_batch *batch, struct op op)
 {
 	assert(!batch->array.is_open);
-	assert(!batch->rolls_back);
 	assert(!batch->commits || op.kind == OP_CALL);
 	op.first_param = batch->params.len / sizeof(struct param);
 	buf_add(&batch->ops, &op, sizeof(op));
 }
 
 void
-pg_begin(struct pg_batch *batch)
-{
-	add_op(batch,
-	    (struct op){ .kind = OP_BEGIN, .name = "begin", .text = "BEGIN" });
-	batch->begins = true;
-}
-
-void
 pg_commit(struct pg_batch *batch)
 {
-	add_op(
-	    batch, (struct op){
-		       .kind = OP_COMMIT, .name = "commit", .text = "COMMIT" });
+	add_op(batch, (struct op){ .kind = OP_COMMIT });
 	batch->commits = true;
-}
-
-void
-pg_rollback(struct pg_batch *batch)
-{
-	add_op(batch,
-	    (struct op){
-		.kind = OP_ROLLBACK, .name = "rollback", .text = "ROLLBACK" });
-	batch->rolls_back = true;
 }
 
 void

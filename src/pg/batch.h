@@ -19,16 +19,14 @@ enum op_kind {
 	OP_CALL, /* of a prepared statement; the only kind with rows */
 	OP_PREPARE,
 	OP_COMMAND, /* SQL of this room's own */
-	OP_BEGIN,
-	OP_COMMIT,
-	OP_ROLLBACK,
+	OP_COMMIT, /* a sync, and no command */
 };
 
 struct op {
 	enum op_kind kind;
 	int statement; /* of a call, or to prepare */
-	const char *name; /* for errors; NULL for a call */
-	const char *text; /* NULL for a call, or to prepare */
+	const char *name; /* of a command, for errors */
+	const char *text; /* of a command */
 	size_t first_param;
 	int nparams;
 };
@@ -51,9 +49,7 @@ struct pg_batch {
 		int32_t count;
 		bool has_null;
 	} array;
-	bool begins;
-	bool commits;
-	bool rolls_back;
+	bool commits; /* not only at its end */
 };
 
 /* True if memory ran out while it was built. */

@@ -6,12 +6,14 @@
 #include "flight.h"
 #include "rows.h"
 
+/* Of an operation, or of the sync that is a batch's end. */
 static const char *
 op_name(const struct flight *flight, const struct op *op)
 {
-	return op->kind == OP_CALL || op->kind == OP_PREPARE
-	           ? flight->statements[op->statement].name
-	           : op->name;
+	if (op == NULL || op->kind == OP_COMMIT)
+		return "commit";
+	return op->kind == OP_COMMAND ? op->name
+	                              : flight->statements[op->statement].name;
 }
 
 /* Bind a call's parameters, all binary, and ask for a binary answer. */
@@ -40,10 +42,9 @@ send_op(PGconn *conn, const struct flight *flight, const struct op *op)
 	case OP_PREPARE:
 		return PQsendPrepare(conn, op_name(flight, op),
 		    flight->statements[op->statement].text, 0, NULL);
-	case OP_COMMAND:
-	case OP_BEGIN:
 	case OP_COMMIT:
-	case OP_ROLLBACK:
+		return PQpipelineSync(conn);
+	case OP_COMMAND:
 		break;
 	}
 	return PQsendQueryParams(
@@ -61,7 +62,6 @@ flight_start(struct flight *flight, PGconn *conn, struct pg_batch *batch,
 		.batch = batch,
 		.statements = statements,
 		.prepared = prepared,
-		.was_open = PQtransactionStatus(conn) != PQTRANS_IDLE,
 	};
 	if (!batch_failed(batch) && batch_prepare(batch, prepared) == 0)
 		flight->rows = rows_new(batch->ncalls);
@@ -99,13 +99,18 @@ out_of_step(struct err *why)
 	return FLIGHT_LOST;
 }
 
+/* Nothing but a sync answers this. */
+static bool
+is_sync(const struct op *op)
+{
+	return op == NULL || op->kind == OP_COMMIT;
+}
+
 static enum flight_step
 take_answer(struct flight *flight, const struct op *op, PGresult *result,
     struct err *why)
 {
-	struct err err;
-
-	if (op == NULL || flight->has_result) {
+	if (is_sync(op) || flight->has_result) {
 		PQclear(result);
 		return out_of_step(why);
 	}
@@ -116,33 +121,28 @@ take_answer(struct flight *flight, const struct op *op, PGresult *result,
 		flight->rows[flight->call]->result = result;
 		return FLIGHT_ON;
 	}
-	/* It says so, unless the transaction had failed before. */
-	if (op->kind == OP_COMMIT) {
-		flight->is_committed =
-		    strcmp(PQcmdStatus(result), "COMMIT") == 0;
-		if (!flight->is_committed) {
-			(void)err_set(&err, ERR_RETRY, "commit: rolled back");
-			fail(flight, &err, false);
-		}
-	}
 	PQclear(result);
 	return FLIGHT_ON;
 }
 
-/* All is answered, and done if nothing has failed. */
+/* All that stands before it is answered, and done if nothing has failed. */
 static enum flight_step
 take_sync(struct flight *flight, const struct op *op, struct err *why)
 {
 	struct err err;
 
-	if (op != NULL)
+	if (!is_sync(op))
 		return out_of_step(why);
 	if (flight->is_unsure) {
 		(void)err_set(&err, ERR_UNKNOWN,
 		    "commit: the standbys have not confirmed it");
 		fail(flight, &err, false);
 	}
-	return FLIGHT_LANDED;
+	if (op == NULL)
+		return FLIGHT_LANDED;
+	flight->is_committed = !flight->failed;
+	flight->op++;
+	return FLIGHT_ON;
 }
 
 /* An error may also come with the sync, from what a commit checks. */
@@ -152,9 +152,8 @@ take_error(struct flight *flight, const struct op *op, PGresult *result,
 {
 	enum flight_step step = FLIGHT_ON;
 
-	(void)error_of_result(result,
-	    op != NULL ? op_name(flight, op) : "commit",
-	    op == NULL || op->kind == OP_CALL, why);
+	(void)error_of_result(result, op_name(flight, op),
+	    is_sync(op) || op->kind == OP_CALL, why);
 	if (why->sqlstate[0] != '\0')
 		fail(flight, why, error_is_fatal(result));
 	if (why->sqlstate[0] == '\0' || error_is_stale_plan(result))
@@ -170,7 +169,7 @@ take_end(struct flight *flight, const struct op *op, struct err *why)
 	if (!flight->has_result)
 		return out_of_step(why);
 	flight->has_result = false;
-	if (op != NULL) {
+	if (!is_sync(op)) {
 		flight->call += op->kind == OP_CALL;
 		flight->op++;
 	}
@@ -209,32 +208,18 @@ flight_take(struct flight *flight, PGresult *result, struct err *why)
 	}
 }
 
-/* Whether it may have been committed, with the answer lost. */
-static bool
-is_in_doubt(const struct flight *flight)
-{
-	const struct pg_batch *batch = flight->batch;
-
-	if (batch->rolls_back)
-		return false;
-	/* Without a transaction around it, a batch is committed at its sync. */
-	return batch->commits || (!batch->begins && !flight->was_open);
-}
-
 int
 flight_lost(const struct flight *flight, const struct err *why, struct err *err)
 {
-	const struct pg_batch *batch = flight->batch;
-
 	if (flight->failed && !flight->is_fatal) {
 		*err = flight->err;
 		return -1;
 	}
-	if (!flight->failed && batch->commits &&
-	    flight->op == batch_count(batch) && !flight->is_unsure)
+	if (!flight->failed && flight->is_committed &&
+	    flight->op == batch_count(flight->batch))
 		return 0;
 	*err = flight->failed ? flight->err : *why;
-	err->code = is_in_doubt(flight) ? ERR_UNKNOWN : ERR_RETRY;
+	err->code = ERR_UNKNOWN;
 	return -1;
 }
 

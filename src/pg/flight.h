@@ -1,8 +1,8 @@
 /*
  * flight: a batch that has been sent, until its answers are in.
  *
- * One pair of syncs holds the whole batch, so it has one outcome: the first
- * error ends it, and the server skips what follows.  Nothing here waits.
+ * It has one outcome, that of its first error: the server skips what follows up to
+ * the next sync, which is the batch's end or its commit.  Nothing here waits.
  */
 
 #ifndef PG_FLIGHT_H
@@ -21,7 +21,6 @@ struct flight {
 	size_t op; /* the one whose answer is awaited */
 	size_t call; /* how many of those before it were calls */
 	bool has_result; /* of `op` or the sync; its NULL is due */
-	bool was_open; /* a transaction, when the batch was sent */
 	bool is_unsure; /* committed, without the standbys' word */
 	bool is_committed; /* what failed since has not undone it */
 	bool failed; /* `err` has the first error */

@@ -18,7 +18,6 @@ enum state {
 	SETTING_UP,
 	READY,
 	BUSY,
-	ROLLING_BACK, /* a batch has failed within a transaction */
 	GIVEN_UP,
 	NSTATES
 };
@@ -31,8 +30,7 @@ static const unsigned allowed[NSTATES] = {
 	[CONNECTING] = BIT(SETTING_UP) | BIT(WAITING) | BIT(GIVEN_UP),
 	[SETTING_UP] = BIT(READY) | BIT(WAITING) | BIT(GIVEN_UP),
 	[READY] = BIT(BUSY) | BIT(WAITING),
-	[BUSY] = BIT(READY) | BIT(ROLLING_BACK) | BIT(WAITING),
-	[ROLLING_BACK] = BIT(READY) | BIT(WAITING),
+	[BUSY] = BIT(READY) | BIT(WAITING),
 	[GIVEN_UP] = 0,
 };
 
@@ -44,17 +42,16 @@ struct pg {
 
 	enum state state;
 	struct dial *dial; /* in CONNECTING */
-	PGconn *conn; /* from SETTING_UP to ROLLING_BACK */
+	PGconn *conn; /* from SETTING_UP on */
 	struct event *io; /* readable */
 	struct event *out; /* writable, while libpq has bytes to send */
 	struct event *timer; /* the deadline, or the next try to connect */
 
 	bool *prepared; /* which of the statements are, on `conn` */
-	struct flight flight; /* in SETTING_UP, BUSY, ROLLING_BACK */
-	pg_done_fn *done; /* in BUSY, ROLLING_BACK */
+	struct flight flight; /* in SETTING_UP, BUSY */
+	pg_done_fn *done; /* in BUSY */
 	void *done_arg;
 	struct pg_rows ***keep; /* where the caller wants the rows, or NULL */
-	struct err failure; /* in ROLLING_BACK: what failed */
 
 	int tries; /* to connect, since it was last ready */
 	bool was_ready;
@@ -165,14 +162,14 @@ static void
 lose(struct pg *pg, const struct err *why)
 {
 	struct flight flight = pg->flight;
-	bool has_caller = pg->state == BUSY || pg->state == ROLLING_BACK;
+	bool has_caller = pg->state == BUSY;
 	bool failed = true;
-	struct err err = pg->failure;
+	struct err err;
 
 	pg->trouble = *why;
 	if (flight.failed && flight.is_fatal)
 		pg->trouble = flight.err; /* the server's last words */
-	if (pg->state == BUSY)
+	if (has_caller)
 		failed = flight_lost(&flight, why, &err) != 0;
 	pg->flight = (struct flight){ 0 };
 	hang_up(pg);
@@ -248,19 +245,6 @@ finish(struct pg *pg, const struct err *failure)
 	tell_done(pg, &flight, failure);
 }
 
-static int
-roll_back(struct pg *pg, struct err *err)
-{
-	struct pg_batch *batch = pg_batch_new();
-
-	pg->failure = pg->flight.err;
-	flight_fini(&pg->flight);
-	move(pg, ROLLING_BACK);
-	if (batch != NULL)
-		pg_rollback(batch);
-	return start(pg, batch, err);
-}
-
 /* All answers of what was in flight are in.  Returns -1 if the connection is of
  * no more use. */
 static int
@@ -270,8 +254,6 @@ landed(struct pg *pg, struct err *err)
 	struct err failure = pg->flight.err;
 
 	if (pg->state == BUSY) {
-		if (failed && PQtransactionStatus(pg->conn) != PQTRANS_IDLE)
-			return roll_back(pg, err);
 		finish(pg, failed ? &failure : NULL);
 		return 0;
 	}
@@ -282,12 +264,7 @@ landed(struct pg *pg, struct err *err)
 			err->code = ERR_BROKEN;
 		return -1;
 	}
-	if (pg->state == SETTING_UP) {
-		become_ready(pg);
-	} else {
-		failure = pg->failure;
-		finish(pg, &failure);
-	}
+	become_ready(pg);
 	return 0;
 }
 
@@ -477,11 +454,6 @@ pg_submit(struct pg *pg, struct pg_batch *batch, pg_done_fn *done, void *arg,
 	if (!pg_is_ready(pg)) {
 		pg_batch_free(batch);
 		return err_set(err, ERR_RETRY, "the database is not ready");
-	}
-	if ((batch->commits || batch->rolls_back) && !batch->begins &&
-	    PQtransactionStatus(pg->conn) == PQTRANS_IDLE) {
-		pg_batch_free(batch);
-		return err_set(err, ERR_RETRY, "the transaction is gone");
 	}
 	if (start(pg, batch, err) != 0)
 		return -1;

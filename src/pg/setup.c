@@ -14,15 +14,18 @@ add_setting(struct pg_batch *batch, const char *name, const char *value)
 	pg_text(batch, value);
 }
 
+/* The server gives up first: that is an answer, and cheaper than a new
+ * connection. */
 static void
-add_timeout(struct pg_batch *batch, const char *name, usec_t timeout)
+add_timeout(struct pg_batch *batch, usec_t deadline)
 {
+	usec_t timeout = deadline - deadline / 10;
 	char ms[24];
 
 	/* 0 would be no limit. */
 	(void)snprintf(ms, sizeof(ms), "%lld",
 	    (long long)(timeout < USEC_PER_MS ? 1 : timeout / USEC_PER_MS));
-	add_setting(batch, name, ms);
+	add_setting(batch, "statement_timeout", ms);
 }
 
 static void
@@ -42,16 +45,12 @@ add_listen(struct pg_batch *batch, PGconn *conn, const char *channel)
 struct pg_batch *
 setup_new(PGconn *conn, const struct pg_conf *conf)
 {
-	const usec_t deadline = conf->statement_timeout;
 	struct pg_batch *batch = pg_batch_new();
 
 	if (batch == NULL)
 		return NULL;
 	add_setting(batch, "TimeZone", "UTC");
-	/* The server gives up first: that is an answer, and cheaper than a new
-	 * connection. */
-	add_timeout(batch, "statement_timeout", deadline - deadline / 10);
-	add_timeout(batch, "idle_in_transaction_session_timeout", deadline);
+	add_timeout(batch, conf->statement_timeout);
 	for (const struct pg_setting *s = conf->settings;
 	     s != NULL && s->name != NULL; s++)
 		add_setting(batch, s->name, s->value);

@@ -29,7 +29,6 @@ enum {
 void
 chore_cancel(struct pg_batch *batch)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_CANCEL_BEGIN);
 	pg_int(batch, CANCEL_SUBSCRIPTIONS);
 	pg_call(batch, STMT_CANCEL_HOLD);
@@ -37,7 +36,6 @@ chore_cancel(struct pg_batch *batch)
 	pg_call(batch, STMT_CANCEL_DELIVERIES);
 	pg_int(batch, CANCEL_DELIVERIES);
 	pg_call(batch, STMT_CANCEL_LANES);
-	pg_commit(batch);
 }
 
 static void
@@ -68,19 +66,16 @@ next(struct pg_batch *batch, const char *what, usec_t age)
 void
 chore_forget_payload(struct pg_batch *batch, usec_t age)
 {
-	pg_begin(batch);
 	take(batch, "payload", age);
 	pg_call(batch, STMT_RETENTION_HOLD);
 	judge(batch, "payload", age);
 	pg_call(batch, STMT_RETENTION_PAYLOAD);
 	next(batch, "payload", age);
-	pg_commit(batch);
 }
 
 void
 chore_forget_log(struct pg_batch *batch, usec_t age)
 {
-	pg_begin(batch);
 	take(batch, "log", age);
 	judge(batch, "log", age);
 	pg_call(batch, STMT_RETENTION_ATTEMPTS);
@@ -88,13 +83,11 @@ chore_forget_log(struct pg_batch *batch, usec_t age)
 	pg_call(batch, STMT_RETENTION_LOG);
 	pg_int(batch, FORGET_ROWS);
 	next(batch, "log", age);
-	pg_commit(batch);
 }
 
 void
 chore_tell(struct pg_batch *batch, usec_t old)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_OPERATION_TAKE);
 	pg_int(batch, TELL_ENTRIES);
 	pg_call(batch, STMT_OPERATION_DEAD);
@@ -108,7 +101,6 @@ chore_tell(struct pg_batch *batch, usec_t old)
 	pg_call(batch, STMT_WORK_SHARE);
 	pg_call(batch, STMT_WORK_READY);
 	pg_call(batch, STMT_OPERATION_NEXT);
-	pg_commit(batch);
 }
 
 void

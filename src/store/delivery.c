@@ -156,7 +156,6 @@ void
 delivery_record(struct pg_batch *batch, outcomes_t outcomes, size_t n,
     bool hands_back, usec_t margin)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_LANE_HOLD);
 	delivery_put_lanes(batch, outcomes, n);
 
@@ -196,7 +195,6 @@ void
 delivery_taken(struct pg_batch *batch, outcomes_t outcomes, size_t n,
     enum delivery_fate fate, usec_t margin)
 {
-	pg_begin(batch);
 	if (fate != DELIVERY_GOES_ON) {
 		pg_call(batch, STMT_TURN_SHARE);
 		put_subscriptions(batch, outcomes, n);

@@ -45,27 +45,23 @@ put_answer(struct pg_batch *batch, const struct replay_asked *asked,
 void
 replay_retry(struct pg_batch *batch, const struct replay_asked *asked)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_REPLAY_ONE);
 	put_asked(batch, asked);
 	pg_call(batch, STMT_REPLAY_HOLD);
 	pg_call(batch, STMT_REPLAY_PLACE);
 	put_ready(batch);
 	put_answer(batch, asked, "delivery.retried");
-	pg_commit(batch);
 }
 
 void
 replay_discard(struct pg_batch *batch, const struct replay_asked *asked)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_DISCARD_HOLD);
 	put_asked(batch, asked);
 	pg_call(batch, STMT_DELIVERY_DISCARD);
 	put_asked(batch, asked);
 	put_ready(batch);
 	put_answer(batch, asked, "delivery.discarded");
-	pg_commit(batch);
 }
 
 bool
@@ -120,13 +116,11 @@ replay_list(struct pg_batch *batch, const struct replay_asked *asked, int limit)
 void
 replay_cancel(struct pg_batch *batch, const struct replay_asked *asked)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_REPLAY_CANCEL);
 	put_asked(batch, asked);
 	pg_text(batch, asked->actor);
 	replay_get(batch, asked);
 	audit_from(batch, asked->source);
-	pg_commit(batch);
 }
 
 bool
@@ -157,14 +151,12 @@ replay_job_read(struct replay_job *out, const struct pg_rows *rows, int row)
 void
 replay_step(struct pg_batch *batch)
 {
-	pg_begin(batch);
 	pg_call(batch, STMT_REPLAY_PICK);
 	pg_call(batch, STMT_REPLAY_LOOK);
 	pg_call(batch, STMT_REPLAY_HOLD);
 	pg_call(batch, STMT_REPLAY_PLACE);
 	put_ready(batch);
 	pg_call(batch, STMT_REPLAY_NEXT);
-	pg_commit(batch);
 }
 
 int

@@ -78,7 +78,6 @@ struct world {
 	struct err down; /* the last */
 	bool failed; /* how the last batch ended */
 	struct err err;
-	int64_t n; /* the last batch's last row's `n` */
 	bool closes; /* in the next callback */
 };
 
@@ -180,6 +179,20 @@ things(struct world *w)
 
 	admin_ask(w, "SELECT count(*) FROM thing", answer);
 	return (int)strtol(answer, NULL, 10);
+}
+
+/* Whether this backend waits for `event`, as pg_stat_activity calls it. */
+static inline bool
+waits_for(struct world *w, int pid, const char *event)
+{
+	char sql[128], answer[128];
+
+	(void)snprintf(sql, sizeof(sql),
+	    "SELECT coalesce(wait_event, '') FROM pg_stat_activity"
+	    " WHERE pid = %d",
+	    pid);
+	admin_ask(w, sql, answer);
+	return strcmp(answer, event) == 0;
 }
 
 static inline void
@@ -305,11 +318,9 @@ add(int nap_ms, int id)
 {
 	struct pg_batch *batch = pg_batch_new();
 
-	pg_begin(batch);
 	if (nap_ms > 0)
 		call(batch, NAP, nap_ms);
 	call(batch, ADD, id);
-	pg_commit(batch);
 	return batch;
 }
 

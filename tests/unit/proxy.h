@@ -27,7 +27,6 @@ struct proxy {
 	struct bufferevent *client, *upstream; /* the newest connection */
 	bool is_frozen; /* nothing passes, and nobody is told */
 	const char *cut_answer; /* hang up on an answer with this in it */
-	const char *cut_request; /* hang up on a request with this in it */
 	int connections;
 };
 
@@ -56,11 +55,6 @@ proxy_from_client(struct bufferevent *client, void *arg)
 
 	if (proxy->is_frozen)
 		return;
-	if (proxy_holds(bytes, proxy->cut_request)) {
-		proxy->cut_request = NULL;
-		proxy_hang_up(proxy);
-		return;
-	}
 	(void)bufferevent_write_buffer(proxy->upstream, bytes);
 }
 

@@ -144,11 +144,9 @@ test_a_failing_statement_keeps_nothing_of_its_batch(void **state)
 	struct world *w = connected(state);
 	struct pg_batch *batch = pg_batch_new();
 
-	pg_begin(batch);
 	call(batch, ADD, 4711);
 	call(batch, ADD, 4711);
 	call(batch, ADD, 5);
-	pg_commit(batch);
 	settle(w, batch);
 	assert_true(w->failed);
 	assert_int_equal(w->err.code, ERR_REFUSED);
@@ -168,39 +166,68 @@ test_what_a_commit_checks_fails_the_batch(void **state)
 {
 	struct world *w = connected(state);
 
-	for (int begins = 0; begins <= 1; begins++) {
+	for (int commits = 0; commits <= 1; commits++) {
 		struct pg_batch *batch = pg_batch_new();
 
-		if (begins)
-			pg_begin(batch);
 		call(batch, ADD_LATER, 1);
 		call(batch, ADD_LATER, 1);
-		if (begins)
+		if (commits) {
 			pg_commit(batch);
+			pg_call(batch, LIST);
+		}
 		settle(w, batch);
 		assert_true(w->failed);
 		assert_int_equal(w->err.code, ERR_REFUSED);
 		assert_non_null(strstr(w->err.text, "commit: "));
 		assert_true(pg_is_ready(w->pg));
-		settle(w, add(0, begins));
+		settle(w, add(0, commits));
 		assert_false(w->failed);
 	}
 	assert_int_equal(w->downs, 0);
 }
 
 static void
-test_a_call_after_the_commit_sees_it(void **state)
+test_a_call_after_the_commit_sees_it_and_holds_nothing(void **state)
+{
+	struct world *w = connected(state);
+	struct pg_batch *batch = pg_batch_new();
+	struct pg_rows **rows;
+	struct err err;
+
+	call(batch, ADD, 1);
+	pg_commit(batch);
+	pg_call(batch, COUNT);
+	assert_int_equal(0, pg_run(w->pg, batch, &rows, &err));
+	assert_int_equal(pg_get_bigint(rows[1], 0, 0), 1);
+	pg_rows_free(rows);
+
+	batch = pg_batch_new();
+	call(batch, ADD, 2);
+	pg_commit(batch);
+	call(batch, NAP, 1000);
+	submit(w, batch);
+	while (things(w) < 2)
+		(void)event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	assert_int_equal(w->dones, 0);
+	until_more(w, &w->dones, 0, "the batch ends");
+	assert_false(w->failed);
+}
+
+static void
+test_nothing_is_kept_of_what_fails_before_the_commit(void **state)
 {
 	struct world *w = connected(state);
 	struct pg_batch *batch = pg_batch_new();
 
-	pg_begin(batch);
+	call(batch, ADD, 1);
 	call(batch, ADD, 1);
 	pg_commit(batch);
-	call(batch, ADD, 2);
+	pg_call(batch, LIST);
 	settle(w, batch);
-	assert_false(w->failed);
-	assert_int_equal(things(w), 2);
+	assert_true(w->failed);
+	assert_int_equal(w->err.code, ERR_REFUSED);
+	assert_string_equal(w->err.sqlstate, "23505");
+	assert_int_equal(things(w), 0);
 }
 
 static void
@@ -209,14 +236,14 @@ test_a_failure_after_the_commit_leaves_what_was_committed(void **state)
 	struct world *w = connected(state);
 	struct pg_batch *batch = pg_batch_new();
 
-	pg_begin(batch);
 	call(batch, ADD, 1);
 	pg_commit(batch);
-	call(batch, ADD, 1);
+	pg_call(batch, PARSE);
+	pg_text(batch, "one");
 	settle(w, batch);
 	assert_true(w->failed);
 	assert_int_equal(w->err.code, ERR_UNKNOWN);
-	assert_string_equal(w->err.sqlstate, "23505");
+	assert_string_equal(w->err.sqlstate, "22P02");
 	assert_true(pg_is_ready(w->pg));
 	assert_int_equal(things(w), 1);
 }
@@ -270,56 +297,6 @@ test_parameters_that_do_not_fit_are_a_broken_installation(void **state)
 }
 
 static void
-test_a_transaction_can_span_batches(void **state)
-{
-	struct world *w = connected(state);
-	struct pg_batch *batch = pg_batch_new();
-
-	pg_begin(batch);
-	call(batch, ADD, 1);
-	settle(w, batch);
-	assert_false(w->failed);
-	assert_int_equal(things(w), 0);
-
-	batch = pg_batch_new();
-	call(batch, ADD, 2);
-	pg_commit(batch);
-	settle(w, batch);
-	assert_false(w->failed);
-	assert_int_equal(things(w), 2);
-}
-
-static void
-test_a_failure_rolls_back_the_open_transaction(void **state)
-{
-	struct world *w = connected(state);
-	struct pg_batch *batch = pg_batch_new();
-	struct err err;
-
-	pg_begin(batch);
-	call(batch, ADD, 1);
-	settle(w, batch);
-	batch = pg_batch_new();
-	call(batch, ADD, 1);
-	settle(w, batch);
-	assert_int_equal(w->err.code, ERR_REFUSED);
-	assert_string_equal(w->err.sqlstate, "23505");
-	assert_true(pg_is_ready(w->pg));
-
-	batch = pg_batch_new();
-	pg_commit(batch);
-	assert_int_equal(-1, pg_submit(w->pg, batch, on_done, w, &err));
-	assert_int_equal(err.code, ERR_RETRY);
-
-	/* A transaction of its own again. */
-	batch = pg_batch_new();
-	call(batch, ADD, 2);
-	settle(w, batch);
-	assert_false(w->failed);
-	assert_int_equal(things(w), 1);
-}
-
-static void
 test_one_batch_at_a_time(void **state)
 {
 	struct world *w = connected(state);
@@ -367,18 +344,12 @@ test_a_slow_statement_is_an_answer_not_a_lost_connection(void **state)
 static int
 commit_without_standbys(struct world *w, int pid)
 {
-	char sql[128], answer[128] = "";
 	int n = 0;
 
-	(void)snprintf(sql, sizeof(sql),
-	    "SELECT coalesce(wait_event, '') FROM pg_stat_activity"
-	    " WHERE pid = %d",
-	    pid);
-	while (strcmp(answer, "SyncRep") != 0) {
+	while (!waits_for(w, pid, "SyncRep")) {
 		if (pg_is_ready(w->pg))
 			submit(w, add(0, ++n));
 		(void)event_base_loop(w->loop, EVLOOP_NONBLOCK);
-		admin_ask(w, sql, answer);
 	}
 	return n;
 }
@@ -416,7 +387,6 @@ test_settings_are_ours(void **state)
 		{ "client_encoding", "UTF8" },
 		{ "TimeZone", "UTC" },
 		{ "statement_timeout", "4500ms" },
-		{ "idle_in_transaction_session_timeout", "5s" },
 		{ "enable_seqscan", "off" },
 		{ "plan_cache_mode", "force_generic_plan" },
 		{ "application_name", "test_pg" },
@@ -457,14 +427,15 @@ main(void)
 		WORLD_TEST(test_one_side_may_have_much_to_say),
 		WORLD_TEST(test_a_failing_statement_keeps_nothing_of_its_batch),
 		WORLD_TEST(test_what_a_commit_checks_fails_the_batch),
-		WORLD_TEST(test_a_call_after_the_commit_sees_it),
+		WORLD_TEST(
+		    test_a_call_after_the_commit_sees_it_and_holds_nothing),
+		WORLD_TEST(
+		    test_nothing_is_kept_of_what_fails_before_the_commit),
 		WORLD_TEST(
 		    test_a_failure_after_the_commit_leaves_what_was_committed),
 		WORLD_TEST(test_an_error_does_not_repeat_the_data),
 		WORLD_TEST(
 		    test_parameters_that_do_not_fit_are_a_broken_installation),
-		WORLD_TEST(test_a_transaction_can_span_batches),
-		WORLD_TEST(test_a_failure_rolls_back_the_open_transaction),
 		WORLD_TEST(test_one_batch_at_a_time),
 		WORLD_TEST(test_want_of_memory_comes_out_of_submit),
 		WORLD_TEST(

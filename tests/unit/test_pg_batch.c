@@ -211,26 +211,25 @@ test_each_call_has_its_own_parameters(void **state)
 	struct pg_batch *batch = pg_batch_new();
 
 	(void)state;
-	pg_begin(batch);
 	pg_call(batch, 3);
 	pg_int(batch, 1);
 	pg_text(batch, "two");
 	pg_call(batch, 5);
+	assert_false(batch->commits);
+	pg_commit(batch);
 	pg_call(batch, 4);
 	pg_int(batch, 3);
-	pg_commit(batch);
 
-	assert_int_equal(batch_count(batch), 5);
+	assert_int_equal(batch_count(batch), 4);
 	assert_int_equal(batch->ncalls, 3);
-	assert_int_equal(batch_op(batch, 0)->kind, OP_BEGIN);
-	assert_int_equal(batch_op(batch, 1)->statement, 3);
-	assert_int_equal(batch_op(batch, 1)->first_param, 0);
-	assert_int_equal(batch_op(batch, 1)->nparams, 2);
-	assert_int_equal(batch_op(batch, 2)->nparams, 0);
+	assert_int_equal(batch_op(batch, 0)->statement, 3);
+	assert_int_equal(batch_op(batch, 0)->first_param, 0);
+	assert_int_equal(batch_op(batch, 0)->nparams, 2);
+	assert_int_equal(batch_op(batch, 1)->nparams, 0);
+	assert_int_equal(batch_op(batch, 2)->kind, OP_COMMIT);
 	assert_int_equal(batch_op(batch, 3)->first_param, 2);
 	assert_int_equal(batch_op(batch, 3)->nparams, 1);
-	assert_int_equal(batch_op(batch, 4)->kind, OP_COMMIT);
-	assert_true(batch->begins && batch->commits && !batch->rolls_back);
+	assert_true(batch->commits);
 	pg_batch_free(batch);
 }
 

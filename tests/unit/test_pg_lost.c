@@ -35,27 +35,6 @@ test_a_silent_server_is_given_up_at_the_deadline(void **state)
 }
 
 static void
-test_a_killed_backend_before_a_commit_can_be_retried(void **state)
-{
-	struct world *w = connected(state);
-	int pid = backend(w);
-	struct pg_batch *batch = pg_batch_new();
-
-	pg_begin(batch);
-	call(batch, ADD, 1);
-	call(batch, NAP, 3000);
-	submit(w, batch);
-	terminate(w, pid);
-	until_more(w, &w->dones, 0, "the batch ends");
-	assert_int_equal(w->err.code, ERR_RETRY);
-	until_more(w, &w->downs, 0, "it is down");
-	assert_int_equal(w->down.code, ERR_RETRY);
-	until_more(w, &w->readies, 1, "it is back");
-	settle(w, add(0, 1));
-	assert_false(w->failed);
-}
-
-static void
 test_a_killed_backend_leaves_a_commit_unknown(void **state)
 {
 	struct world *w = connected(state);
@@ -73,47 +52,28 @@ test_a_lost_answer_to_commit_is_unknown(void **state)
 {
 	struct world *w = connected(state);
 
-	w->proxy.cut_answer = "COMMIT";
+	w->proxy.cut_answer = "INSERT";
 	settle(w, add(0, 1));
 	assert_int_equal(w->err.code, ERR_UNKNOWN);
 	assert_int_equal(things(w), 1);
-	until_more(w, &w->readies, 1, "it is back");
-
-	/* Without a transaction around it, the sync is its commit. */
-	struct pg_batch *batch = pg_batch_new();
-	w->proxy.cut_answer = "INSERT";
-	call(batch, ADD, 2);
-	settle(w, batch);
-	assert_int_equal(w->err.code, ERR_UNKNOWN);
-	assert_int_equal(things(w), 2);
 }
 
 static void
-test_a_lost_answer_before_a_commit_can_be_retried(void **state)
+test_a_loss_after_the_error_does_not_hide_it(void **state)
 {
 	struct world *w = connected(state);
 	struct pg_batch *batch = pg_batch_new();
+	int pid = backend(w);
 
-	w->proxy.cut_answer = "INSERT";
-	pg_begin(batch);
-	call(batch, ADD, 1);
-	settle(w, batch);
-	assert_int_equal(w->err.code, ERR_RETRY);
-	assert_int_equal(things(w), 0);
-}
-
-static void
-test_a_rollback_that_gets_lost_does_not_hide_the_error(void **state)
-{
-	struct world *w = connected(state);
-	struct pg_batch *batch = pg_batch_new();
-
-	w->proxy.cut_request = "ROLLBACK";
-	pg_begin(batch);
 	call(batch, ADD, 1);
 	call(batch, ADD, 1);
 	pg_commit(batch);
-	settle(w, batch);
+	call(batch, NAP, 3000);
+	submit(w, batch);
+	while (!waits_for(w, pid, "PgSleep"))
+		(void)event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	terminate(w, pid);
+	until_more(w, &w->dones, 0, "the batch ends");
 	assert_int_equal(w->err.code, ERR_REFUSED);
 	assert_string_equal(w->err.sqlstate, "23505");
 	until_more(w, &w->readies, 1, "it is back");
@@ -253,18 +213,13 @@ test_an_installation_that_turns_wrong_is_tried_again(void **state)
 	admin_run(w, "DROP ROLE turning");
 }
 
-/* Calls of these statements, in a transaction or not. */
 static void
-call_all(struct world *w, const int *called, size_t n, bool begins)
+call_all(struct world *w, const int *called, size_t n)
 {
 	struct pg_batch *batch = pg_batch_new();
 
-	if (begins)
-		pg_begin(batch);
 	for (size_t i = 0; i < n; i++)
 		pg_call(batch, called[i]);
-	if (begins)
-		pg_commit(batch);
 	settle(w, batch);
 }
 
@@ -281,7 +236,7 @@ test_a_statement_is_prepared_once_it_is_called_and_can_be(void **state)
 	w->conf.statements = some;
 	connect_world(w);
 	for (int i = 0; i < 2; i++) {
-		call_all(w, (int[]){ 0, 1, 0 }, 3, true);
+		call_all(w, (int[]){ 0, 1, 0 }, 3);
 		assert_int_equal(w->err.code, ERR_BROKEN);
 		assert_non_null(strstr(w->err.text,
 		    "bad_one: relation \"thing_to_come\" does not exist"));
@@ -289,7 +244,7 @@ test_a_statement_is_prepared_once_it_is_called_and_can_be(void **state)
 	/* The connection stays, and what was prepared on it. */
 	admin_run(w, "CREATE TABLE thing_to_come (id bigint)");
 	for (int i = 0; i < 2; i++) {
-		call_all(w, (int[]){ 1, 0, 1 }, 3, false);
+		call_all(w, (int[]){ 1, 0, 1 }, 3);
 		assert_false(w->failed);
 	}
 	assert_int_equal(w->readies, 1);
@@ -307,10 +262,8 @@ test_a_statement_whose_columns_changed_gets_a_new_connection(void **state)
 	assert_false(w->failed);
 	admin_run(w, "ALTER TABLE thing ADD COLUMN note text");
 	batch = pg_batch_new();
-	pg_begin(batch);
 	call(batch, ADD, 1);
 	pg_call(batch, LIST);
-	pg_commit(batch);
 	settle(w, batch);
 	assert_int_equal(w->err.code, ERR_RETRY);
 	assert_string_equal(w->err.sqlstate, "0A000");
@@ -338,7 +291,7 @@ test_an_owner_may_close_in_any_callback(void **state)
 		if (i == 1) { /* done, at an answer */
 			submit(w, add(0, 1));
 		} else if (i == 2) { /* done, at a loss: then no down */
-			w->proxy.cut_answer = "COMMIT";
+			w->proxy.cut_answer = "INSERT";
 			submit(w, add(0, 2));
 		} else if (i == 3) {
 			proxy_hang_up(&w->proxy);
@@ -370,13 +323,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WORLD_TEST(test_a_silent_server_is_given_up_at_the_deadline),
-		WORLD_TEST(
-		    test_a_killed_backend_before_a_commit_can_be_retried),
 		WORLD_TEST(test_a_killed_backend_leaves_a_commit_unknown),
 		WORLD_TEST(test_a_lost_answer_to_commit_is_unknown),
-		WORLD_TEST(test_a_lost_answer_before_a_commit_can_be_retried),
-		WORLD_TEST(
-		    test_a_rollback_that_gets_lost_does_not_hide_the_error),
+		WORLD_TEST(test_a_loss_after_the_error_does_not_hide_it),
 		WORLD_TEST(
 		    test_an_idle_connection_that_is_lost_is_opened_again),
 		WORLD_TEST(
