@@ -86,8 +86,8 @@ void delivery_record(struct pg_batch *batch,
 
 /*
  * The same, cheaper, for outcomes that are nothing but taken (delivery_is_plain());
- * cheapest where all their lanes are thought to go on.  What is not recorded by it
- * is as it was, and delivery_record() decides.
+ * cheapest where all their lanes are thought to go on, above all if that is one.
+ * What is not recorded by it is as it was, and delivery_record() decides.
  */
 void delivery_taken(struct pg_batch *batch,
     const struct delivery_outcome *const *outcomes, size_t n,

@@ -191,8 +191,21 @@ delivery_is_plain(const struct delivery_outcome *outcome)
 	       !outcome->is_bare;
 }
 
-void
-delivery_taken(struct pg_batch *batch, outcomes_t outcomes, size_t n,
+static void
+taken_one(struct pg_batch *batch, const struct delivery_outcome *outcome,
+    usec_t margin)
+{
+	pg_call(batch, STMT_DELIVERY_TAKEN_ONE);
+	pg_bigint(batch, outcome->lane_id);
+	pg_bytes(batch, outcome->token, LANE_TOKEN);
+	pg_bigint(batch, outcome->version);
+	delivery_put_result(batch, outcome);
+	pg_bigint(batch, margin);
+	delivery_put_answer(batch, outcome);
+}
+
+static void
+taken_many(struct pg_batch *batch, outcomes_t outcomes, size_t n,
     enum delivery_fate fate, usec_t margin)
 {
 	if (fate != DELIVERY_GOES_ON) {
@@ -208,6 +221,16 @@ delivery_taken(struct pg_batch *batch, outcomes_t outcomes, size_t n,
 	delivery_put_answers(batch, outcomes, n);
 	pg_bool(batch, fate != DELIVERY_LET_GO);
 	pg_bool(batch, fate != DELIVERY_GOES_ON);
+}
+
+void
+delivery_taken(struct pg_batch *batch, outcomes_t outcomes, size_t n,
+    enum delivery_fate fate, usec_t margin)
+{
+	if (n == 1 && fate == DELIVERY_GOES_ON)
+		taken_one(batch, outcomes[0], margin);
+	else
+		taken_many(batch, outcomes, n, fate, margin);
 	pg_commit(batch);
 	lane_bodies(batch);
 }

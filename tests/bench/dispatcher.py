@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 STATEMENTS = ("lane_reclaim", "turn_wake", "turn_take", "lane_claim", "turn_exclude",
               "turn_rest", "turn_next", "lane_hold", "delivery_record", "delivery_taken",
-              "turn_share", "turn_settle")
+              "delivery_taken_one", "turn_share", "turn_settle")
 
 RECLAIMS, WAKES, TURNS = 200, 1000, 200 # most in one pass
 MARGIN, BEGIN_WITHIN = 5_000_000, 100_000  # microseconds
@@ -167,3 +167,9 @@ class Dispatcher:
                 self.run("turn_share", subscriptions)
             self.run("delivery_taken", lanes, tokens, versions, [200] * n, [1000] * n,
                      ["192.0.2.1"] * n, MARGIN, *self.kept(n), True, not goes_on)
+
+    def taken_one(self, lease):
+        """The same of one whose lane goes on."""
+        kept = [value and value[0] for value in self.kept(1)]
+        self.run("delivery_taken_one", lease.lane, lease.token, lease.version, 200, 1000,
+                 "192.0.2.1", MARGIN, *kept)

@@ -111,6 +111,16 @@ def taken(connection, lanes, tokens, **how):
             for row in taken_rows(connection, lanes, tokens, **how)}
 
 
+def taken_one(connection, lane, token, excerpt=None):
+    """The same of one lane, which goes on."""
+    cursor = statement(connection, "delivery_taken_one", lane, token, 1, 204, 1000, "192.0.2.1",
+                       MARGIN, *[None] * 6, excerpt, ACCEPTED)
+    names = [column.name for column in cursor.description]
+    rows = [dict(zip(names, row)) for row in cursor.fetchall()]
+    assert all((row["ord"], row["lane_id"]) == (1, lane) for row in rows)
+    return {row["lane_id"]: row["lease_token"] for row in rows}
+
+
 def bodies(connection):
     """What event_bodies answers: numbers of events."""
     return [row[0] for row in statement(connection, "event_bodies").fetchall()]

@@ -58,6 +58,7 @@ class Explainer(Dispatcher):
         self.connection.execute("BEGIN")
         self.claim(shapes.SENDABLE)
         if leases:
+            self.taken_one(self.leases()[0])
             self.taken(self.leases(), goes_on=False)
         self.connection.execute("ROLLBACK")
         return len(leases)

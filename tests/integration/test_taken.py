@@ -37,12 +37,23 @@ def all_rows(db):
     return {table: db.rows(f"SELECT t::text FROM postrider.{table} t ORDER BY 1") for table in KEPT}
 
 
-def test_what_was_taken_is_recorded_and_its_lane_goes_on(db, cluster, session, subscription):
+def taken_alone(session, lanes, tokens, shared=False, **how):
+    """As statement.taken(), of one lane that goes on."""
+    assert not shared
+    return statement.taken_one(session, *lanes, *tokens, **how)
+
+
+WAYS = pytest.mark.parametrize("taken", (statement.taken, taken_alone), ids=("many", "one"))
+
+
+@WAYS
+def test_what_was_taken_is_recorded_and_its_lane_goes_on(
+        db, cluster, session, subscription, taken):
     put(db, cluster, subscription, "a", "a", "a")
     first, second, third = (row[0] for row in db.rows(
         "SELECT id FROM postrider.delivery ORDER BY id"))
     lane, token = claim(session)["a"]
-    again = statement.taken(session, [lane], [token])
+    again = taken(session, [lane], [token])
     assert set(again) == {lane} and again[lane] != token
     assert db.rows("SELECT id, state, attempts, status FROM postrider.delivery ORDER BY id") == [
         (first, "delivered", 1, 204), (second, "pending", 0, None), (third, "pending", 0, None)]
@@ -54,8 +65,8 @@ def test_what_was_taken_is_recorded_and_its_lane_goes_on(db, cluster, session, s
         (second, third, 1, again[lane], None, "worker", True)]
     assert bodies(session) == [row[0] for row in db.rows(
         "SELECT event_no FROM postrider.delivery WHERE id = %s", (second,))]
-    assert statement.taken(session, [lane], [token]) == {}, "the old token is worth nothing"
-    assert set(statement.taken(session, [lane], [again[lane]])) == {lane}
+    assert taken(session, [lane], [token]) == {}, "the old token is worth nothing"
+    assert set(taken(session, [lane], [again[lane]])) == {lane}
 
 
 # What is behind the head, whether it may come back, how the turn rests.
@@ -72,13 +83,16 @@ FATES = {
 
 
 @pytest.mark.parametrize("behind, hands_back, rest", FATES.values(), ids=FATES)
-def test_both_ways_to_record_leave_the_same(
+def test_all_ways_to_record_leave_the_same(
         db, cluster, session, subscription, behind, hands_back, rest):
-    put(db, cluster, subscription, *(1 + behind) * "a", *(1 + behind) * "b")
+    ways = {"a": statement.taken, "b": statement.record_all}
+    if behind and hands_back:
+        ways["c"] = taken_alone
+    put(db, cluster, subscription, *(1 + behind) * "".join(ways))
     leases = claim(session)
     db.execute("UPDATE postrider.lane SET resume_at = now() + interval '1 h'")  # it is stale
     turns = []
-    for asset, record in (("a", statement.taken), ("b", statement.record_all)):
+    for asset, record in ways.items():
         db.execute("UPDATE postrider.turn SET rest = %s, entered_at = CASE WHEN %s::text IS NULL"
                    " THEN now() END, wake_at = CASE WHEN %s = 'idle' THEN now()"
                    " + interval '1 h' END", (rest, rest, rest))
@@ -87,13 +101,15 @@ def test_both_ways_to_record_leave_the_same(
             statement.turn_share(session, subscription[1])
             if record is statement.taken:
                 statement.taken(session, [lane], [token], hands_back=hands_back, shared=True)
+            elif record is taken_alone:
+                taken_alone(session, [lane], [token])
             else:
                 statement.record_all(session, [lane], [token], ["delivered"], statuses=[204],
                                      hands_back=hands_back)
                 statement.settle(session, subscription[1], lane, says=1)
         turns.append(db.rows("SELECT rest, wake_at > now(), entered_at IS NULL FROM postrider.turn"))
-    assert turns[0] == turns[1]
-    short, long = ([db.rows(text, (leases[asset][0],)) for text in (
+    assert len(set(map(str, turns))) == 1
+    left = ([db.rows(text, (leases[asset][0],)) for text in (
         "SELECT head_id > id, tail_id - head_id, attempts, due_at <= now(), num_nulls(lease_token,"
         " lease_until, look_at, leased_at), lease_worker, lease_until > look_at, resume_id,"
         " resume_at FROM postrider.lane WHERE id = %s",
@@ -102,8 +118,9 @@ def test_both_ways_to_record_leave_the_same(
         "SELECT generation, attempt, ended, status, duration_us, worker, reason, dns_us,"
         " connect_us, tls_us, wait_us, receive_us, headers, excerpt, started_at < now()"
         " FROM postrider.attempt WHERE delivery_id IN"
-        " (SELECT id FROM postrider.delivery WHERE lane_id = %s)")] for asset in "ab")
-    assert short == long
+        " (SELECT id FROM postrider.delivery WHERE lane_id = %s)")] for asset in ways)
+    short, *others = left
+    assert [short] * len(others) == others
     assert [len(rows) for rows in short] == [behind, 1 + behind, 1]
 
 
@@ -172,16 +189,18 @@ LETS_GO = {
 }
 
 
-@pytest.mark.parametrize("shared, change", [
-    *((shared, change) for shared in (False, True) for change in NOT_PLAIN.values()),
-    *((False, change) for change in LETS_GO.values())])
-def test_what_is_not_plain_is_left_as_it_was(db, cluster, session, subscription, shared, change):
+@pytest.mark.parametrize("taken, shared, change", [
+    *((statement.taken, True, change) for change in NOT_PLAIN.values()),
+    *((taken, False, change) for taken in (statement.taken, taken_alone)
+      for change in (*NOT_PLAIN.values(), *LETS_GO.values()))])
+def test_what_is_not_plain_is_left_as_it_was(
+        db, cluster, session, subscription, taken, shared, change):
     put(db, cluster, subscription, "b", "a", "a")
     lane, token = claim(session)["a"]
     assert len(bodies(session)) == 2
     db.execute(change)
     before = all_rows(db)
-    assert statement.taken(session, [lane], [token], shared=shared) == {}
+    assert taken(session, [lane], [token], shared=shared) == {}
     assert all_rows(db) == before
     assert bodies(session) == [], "those of an earlier statement are not given again"
 
@@ -198,6 +217,7 @@ def test_a_lane_that_lets_go_is_recorded_where_turns_are_shared(
     assert bodies(session) == [], "nothing came back"
 
 
+@pytest.mark.parametrize("goes_on", (False, True))
 @pytest.mark.parametrize("says, change, kept", [
     (None, None, 0),
     ("thanks", None, 1),
@@ -205,15 +225,19 @@ def test_a_lane_that_lets_go_is_recorded_where_turns_are_shared(
     (None, "UPDATE postrider.delivery SET generation = 2", 1),
 ])
 def test_an_only_attempt_without_a_word_is_kept_in_its_delivery(
-        db, cluster, session, subscription, says, change, kept):
-    put(db, cluster, subscription, "a")
+        db, cluster, session, subscription, says, change, kept, goes_on):
+    put(db, cluster, subscription, *(1 + goes_on) * "a")
     lane, token = claim(session)["a"]
     if change:
         db.execute(change)
-    assert statement.taken(session, [lane], [token], shared=True, excerpt=says) == {lane: None}
+    if goes_on:
+        assert set(taken_alone(session, [lane], [token], excerpt=says)) == {lane}
+    else:
+        assert statement.taken(
+            session, [lane], [token], shared=True, excerpt=says) == {lane: None}
     assert db.value("SELECT count(*) FROM postrider.other_attempt") == kept
-    assert db.rows("SELECT num_nonnulls(duration_us, worker, remote) FROM postrider.delivery") == [
-        (0 if kept else 3,)]
+    assert db.rows("SELECT num_nonnulls(duration_us, worker, remote) FROM postrider.delivery"
+                   " WHERE state = 'delivered'") == [(0 if kept else 3,)]
     assert db.rows(
         "SELECT a.generation = d.generation, attempt, ended, a.status, a.worker, a.remote,"
         " a.duration_us, excerpt, started_at = d.finished_at - interval '1 ms'"
@@ -240,9 +264,11 @@ def test_payloads_follow_in_the_order_of_the_rows(db, cluster, session, subscrip
     assert len(again) == len(assets)
 
 
-@pytest.mark.parametrize("assets, shared", [("aa", False), ("aa", True), ("a", True)])
+@pytest.mark.parametrize("taken, assets, shared", [
+    (statement.taken, "aa", False), (statement.taken, "aa", True), (statement.taken, "a", True),
+    (taken_alone, "aa", False)])
 def test_what_is_appended_meanwhile_is_for_the_long_way(
-        db, cluster, subscription, sessions, assets, shared):  # noqa: F811
+        db, cluster, subscription, sessions, taken, assets, shared):  # noqa: F811
     """It saw the tables before it had the lock."""
     first, second = sessions
     put(db, cluster, subscription, *assets)
@@ -252,8 +278,7 @@ def test_what_is_appended_meanwhile_is_for_the_long_way(
     lane, token = db.rows("SELECT id, lease_token FROM postrider.lane")[0]
     append(first, *subscription, "next", "a")
     found = []
-    join = in_thread(lambda: found.append(
-        statement.taken(second, [lane], [token], shared=shared)))
+    join = in_thread(lambda: found.append(taken(second, [lane], [token], shared=shared)))
     until(lambda: waiting(db) == 1, "the record waits for the lane")
     first.commit()
     join()
@@ -378,14 +403,15 @@ def recorded_by(db):
 
 def test_a_dispatcher_goes_the_short_way_as_far_as_there_is_one(
         api, make_dispatch, endpoint, recorded_by):
-    """Not at a rate, where no lane is handed back."""
+    """Not at a rate, where no lane is handed back; for one that goes on the shortest."""
     plain = int(api.subscribe(endpoint.url)["id"])
     rated = int(api.subscribe(endpoint.url, rate_per_second=1000)["id"])
     api.post("/v1/events/batch", b"\n".join([b'{"type":"t","asset":"a","data":1}'] * 5),
              headers={"Content-Type": "application/x-ndjson"}).expect(202)
     make_dispatch()
     until(lambda: sum(map(len, recorded_by().values())) == 10, "all are recorded")
-    assert recorded_by() == {plain: 5 * ["delivery_taken"], rated: 5 * ["delivery_record"]}
+    assert recorded_by() == {plain: [*4 * ["delivery_taken_one"], "delivery_taken"],
+                             rated: 5 * ["delivery_record"]}
 
 
 def test_a_dispatcher_shares_the_turn_before_it_lets_go_of_a_lane(
